@@ -1,0 +1,377 @@
+"""The whole analysis of one run, in the order of design.md, section 3."""
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+
+from postmortem.analysis import arithmetic, attempts, clock, kills, phases, survival, verdict
+from postmortem.analysis.account import Account
+from postmortem.analysis.cite import Citations
+from postmortem.analysis.draws import Draws, draw
+from postmortem.analysis.examine import Examined, examine
+from postmortem.analysis.fit import HeapFit, features
+from postmortem.analysis.growth import Growth, growth
+from postmortem.analysis.missing import missing
+from postmortem.analysis.moment import account_at, fit_heap, partitions, pool_at
+from postmortem.analysis.resident import resident_at
+from postmortem.analysis.summary import sentence
+from postmortem.analysis.timeline import timeline
+from postmortem.result import (
+    Attempt,
+    BySize,
+    PartitionLife,
+    Phase,
+    Pool,
+    Quantity,
+    Result,
+    Source,
+    Verdict,
+)
+from postmortem.run import Excerpts, Run
+
+__all__ = ["analyse"]
+
+_MOST_PARTITIONS = 2000
+
+
+def analyse(run: Run, excerpts: Excerpts, version: str) -> tuple[Result, pl.DataFrame]:
+    """(result, timeline) of a run. Never raises for what the evidence holds or lacks."""
+    placed = clock.place(run)
+    whole = placed.run
+    spans = attempts.spans(whole)
+    all_kills = kills.dedupe(whole.table("kills"))
+    found_phases = phases.pair(whole.table("phases"))
+    examined = [examine(whole, span, all_kills, found_phases, last=span is spans[-1]) for span in spans]
+    chosen = next((e for e in reversed(examined) if e.died_of_memory), examined[-1])
+    return _Report(whole, placed, examined, chosen, all_kills, version).build(excerpts)
+
+
+class _Report:
+    """The chosen attempt's arithmetic and verdict, and the run around it."""
+
+    def __init__(
+        self,
+        run: Run,
+        placed: clock.Placed,
+        examined: list[Examined],
+        chosen: Examined,
+        all_kills: pl.DataFrame,
+        version: str,
+    ) -> None:
+        self.run, self.placed, self.examined, self.chosen = run, placed, examined, chosen
+        self.all_kills, self.version = all_kills, version
+        self.cites: Citations = chosen.cites
+
+    def build(self, excerpts: Excerpts) -> tuple[Result, pl.DataFrame]:
+        """All pieces, then the citations' text."""
+        chosen = self.chosen
+        found = fit_heap(chosen.replays, chosen.limit.best if chosen.limit else None, chosen.end)
+        account = self._account(found)
+        draws = draw(account)
+        grown = _growth(chosen, found, account)
+        typical = float(np.median(account.live.need)) if account.live.count else _typical_need(chosen)
+        table = arithmetic.build(account, draws, arithmetic.describe_fit(found, typical) if found else None, grown)
+        knowledge = verdict.Knowledge(
+            samples=chosen.replays.memory.samples.height >= 8,
+            processes=not self.run.table("tasks").is_empty() or _has_processes(self.run),
+            host_total=_host_total(self.run),
+        )
+        judged = verdict.judge(chosen.ending, account, draws, grown, knowledge, verdict.findings_of(account, draws, grown))
+        pool = self._pool(draws)
+        bare = Verdict(cause=judged.cause, confidence=round(judged.confidence, 2), summary="", causes=judged.causes)
+        text = sentence(_name(self.run), chosen.ending, bare, table, pool, self._phase_name())
+        result = Result(
+            postmortem_version=self.version,
+            name=self.run.name,
+            profile=self.run.profile,
+            sources=self._sources(),
+            ending=chosen.ending,
+            verdict=Verdict(cause=bare.cause, confidence=bare.confidence, summary=text, causes=bare.causes),
+            arithmetic=table,
+            pool=pool,
+            kills=kills.describe(self.all_kills, chosen.kills, self.cites),
+            phases=self._phases(),
+            attempts=self._attempts(),
+            survival=survival.survive(chosen.replays, account, draws, grown, self._rate()),
+            evidence=[],
+            missing=missing(self.run, chosen.replays.memory, chosen.ending, chosen.limit, chosen.budget),
+            warnings=self._warnings(draws),
+            partitions=self._partitions(),
+        )
+        return _with_evidence(result, self.cites, excerpts), self._timeline(account)
+
+    def _account(self, found: HeapFit | None) -> Account:
+        chosen = self.chosen
+        moment = chosen.end or dt.datetime.fromtimestamp(0, dt.UTC)
+        return account_at(
+            chosen.replays,
+            moment,
+            self.cites,
+            killed=chosen.ending.how in ("cgroup_limit", "cgroup_limit_probable"),
+            limit=chosen.limit,
+            budget=chosen.budget,
+            stats=chosen.stats,
+            neighbour=_neighbour(self.run, chosen, self.cites),
+            found=found,
+        )
+
+    def _pool(self, draws: Draws | None) -> Pool | None:
+        pool = self.chosen.replays.pool
+        if pool.last is None:
+            return None
+        lines = self.cites.all(*([pool.last] + ([pool.last_free[:2]] if pool.last_free else [])))
+
+        def exact(size: int) -> Quantity:
+            return Quantity(low=size, best=size, high=size, basis="derived", lines=lines)
+
+        uncovered = None
+        if draws is not None:
+            low, best, high = draws.interval(draws.uncovered)
+            uncovered = Quantity(low=low, best=best, high=high, basis="derived", lines=lines)
+        sizes = sorted(set(pool.idle) | set(pool.in_use))
+        return Pool(
+            buffers_alive=pool.alive,
+            buffers_in_use=pool.in_use.total(),
+            free_remaining=pool.idle.total(),
+            total=exact(pool.total),
+            in_use=exact(pool.in_use_bytes),
+            idle=exact(pool.total - pool.in_use_bytes),
+            uncovered=uncovered,
+            peak=exact(pool.peak),
+            failed_checkouts=pool.failed,
+            by_size=[BySize(size=s, alive=pool.idle[s] + pool.in_use[s], idle=pool.idle[s]) for s in sizes],
+            buffers_ever=pool.ever,
+        )
+
+    def _sources(self) -> list[Source]:
+        return [
+            Source(
+                path=s.path,
+                sha256=s.sha256,
+                bytes=s.bytes,
+                lines=s.lines,
+                parsers=sorted(s.parsers),
+                unmatched=s.unmatched,
+                skipped=s.skipped,
+                warnings=list(s.warnings),
+                unmatched_examples=list(s.unmatched_examples),
+                clock=self.placed.notes.get(i),
+                columns=list(s.columns),
+            )
+            for i, s in enumerate(self.run.sources)
+        ]
+
+    def _phase_name(self) -> str | None:
+        """The phase in which the chosen attempt ended."""
+        cut = [p for p in self.chosen.phases if p.end is None]
+        return cut[-1].name if cut and self.chosen.ending.how != "finished" else None
+
+    def _phases(self) -> list[Phase]:
+        found: list[Phase] = []
+        for examined in self.examined:
+            jobs = _jobs_done(examined.run)
+            for span in examined.phases:
+                end = span.end or examined.log_end
+                done = span.completed if span.completed is not None else _between(jobs, span.start, end)
+                found.append(
+                    Phase(
+                        name=span.name,
+                        start=span.start,
+                        end=span.end,
+                        peak=_peak(examined, span.start, end),
+                        jobs_done=done,
+                        ended="cut" if span.end is None else "complete",
+                        attempt=examined.span.number,
+                        count=span.count,
+                        lines=list(self.cites.all(span.at)),
+                    )
+                )
+        return found
+
+    def _attempts(self) -> list[Attempt]:
+        return [
+            Attempt(
+                number=e.span.number,
+                start=e.span.start,
+                end=e.ending.time or e.log_end,
+                budget=e.budget,
+                peak=_peak(e, None, None),
+                ending=e.ending.how,
+                jobs_done=len(_jobs_done(e.run)),
+                pool_peak=e.replays.pool.peak,
+                exit_code=e.ending.exit_code,
+                analysed=e is self.chosen,
+            )
+            for e in self.examined
+        ]
+
+    def _rate(self) -> float | None:
+        """Proofs an hour of the chosen attempt."""
+        jobs, start, end = _jobs_done(self.chosen.run), self.chosen.span.start, self.chosen.log_end
+        if not len(jobs) or start is None or end is None or end <= start:
+            return None
+        return len(jobs) / ((end - start).total_seconds() / 3600)
+
+    def _warnings(self, draws: Draws | None) -> list[str]:
+        found = [f"{s.path}: {w}" for s in self.run.sources for w in s.warnings]
+        found += self.placed.warnings
+        found += [w for e in self.examined for w in e.warnings]
+        if draws is not None and draws.weight[0] == 0:
+            found.append("the best estimate of the heap contradicts a measured counter: the figures lean on the counter")
+        return list(dict.fromkeys(found))
+
+    def _partitions(self) -> list[PartitionLife]:
+        found: list[PartitionLife] = []
+        for examined in self.examined:
+            alive = examined is self.chosen and examined.ending.how not in ("finished", "stopped")
+            names = ("job", "partition", "circuit", "queued", "synth_start", "synth_end", "gpu_start", "prove_returned", "gpu_end", "pinned")
+            found += [
+                PartitionLife(**row, attempt=examined.span.number, alive_at_end=alive and row["gpu_end"] is None)
+                for row in examined.replays.lives.select(names).iter_rows(named=True)
+            ]
+        return found[-_MOST_PARTITIONS:]
+
+    def _timeline(self, account: Account) -> pl.DataFrame:
+        frames: list[pl.DataFrame] = []
+        for examined in self.examined:
+            own = account if examined is self.chosen else None
+            if own is None:
+                own = account_of_other(examined, account)
+            frames.append(
+                timeline(
+                    examined.replays,
+                    own,
+                    examined.end,
+                    attempt=examined.span.number,
+                    limit=examined.limit.best if examined.limit else None,
+                    budget=examined.budget.best if examined.budget else None,
+                    jobs_done=_jobs_done(examined.run),
+                )
+            )
+        return pl.concat(frames)
+
+
+def account_of_other(examined: Examined, chosen: Account) -> Account:
+    """Another attempt's account, with the chosen one's measured heap: its build is the same."""
+    account = account_at(
+        examined.replays,
+        examined.end or dt.datetime.fromtimestamp(0, dt.UTC),
+        examined.cites,
+        killed=examined.ending.how in ("cgroup_limit", "cgroup_limit_probable"),
+        limit=examined.limit,
+        budget=examined.budget,
+        stats=examined.stats,
+        neighbour=None,
+        found=None,
+    )
+    import dataclasses  # noqa: PLC0415
+
+    return dataclasses.replace(account, heap=chosen.heap)
+
+
+def _with_evidence(result: Result, cites: Citations, excerpts: Excerpts) -> Result:
+    import msgspec  # noqa: PLC0415
+
+    return msgspec.structs.replace(result, evidence=cites.evidence(excerpts))
+
+
+def _name(run: Run) -> str:
+    return run.model.processes[0] if run.model.processes else run.name
+
+
+def _jobs_done(run: Run) -> pl.Series:
+    """Completion times of jobs, one a job; the client's own lines where the daemon's are missing."""
+    work = run.table("work").filter(pl.col("op") == "job_done")
+    if work.height:
+        named = work.filter(pl.col("job").is_not_null()).unique("job", keep="first", maintain_order=True)["time"]
+        return pl.concat([named, work.filter(pl.col("job").is_null())["time"]]).sort()
+    return run.table("marks").filter(pl.col("what") == "proof_done")["time"].sort()
+
+
+def _between(times: pl.Series, start: dt.datetime | None, end: dt.datetime | None) -> int:
+    if start is None or end is None:
+        return 0
+    return int(times.is_between(start, end).sum())
+
+
+def _peak(examined: Examined, start: dt.datetime | None, end: dt.datetime | None) -> Quantity | None:
+    rows = examined.replays.memory.samples
+    if start is not None and end is not None:
+        rows = rows.filter(pl.col("time").is_between(start, end))
+    if rows.is_empty():
+        return None
+    row = rows.sort("current").row(-1, named=True)
+    half = examined.replays.memory.step // 2
+    at = (examined.cites.run.cite(row["source"], row["line"]),)
+    return Quantity(low=row["current"] - half, best=row["current"], high=row["current"] + half, basis="measured", lines=at)
+
+
+def _typical_need(examined: Examined) -> float:
+    rows = examined.replays.lives
+    need = (rows["needs_abc"] + rows["needs_rest"]).median() if rows.height else None
+    return float(need) if isinstance(need, (int, float)) and need else float(1 << 30)
+
+
+def _has_processes(run: Run) -> bool:
+    return not run.table("samples").filter(pl.col("metric") == "rss_process").is_empty()
+
+
+def _host_total(run: Run) -> int | None:
+    marks = run.table("marks").filter((pl.col("what") == "host_total_stated") & pl.col("value").is_not_null())
+    return int(marks["value"][0]) if marks.height else None
+
+
+def _neighbour(run: Run, chosen: Examined, cites: Citations) -> Quantity | None:
+    """Memory of other processes in the cgroup: from the kill report's task table, else from per-process samples."""
+    reports = chosen.kills.filter(pl.col("constraint") == "memcg") if chosen.kills.height else chosen.kills
+    if reports.height:
+        row = reports.row(-1, named=True)
+        tasks = run.table("tasks").filter((pl.col("report") == row["report"]) & (pl.col("source") == row["source"]))
+        if tasks.height:
+            return _from_tasks(tasks, run, row, cites)
+    return _from_processes(run, chosen, cites)
+
+
+def _from_tasks(tasks: pl.DataFrame, run: Run, kill: dict[str, object], cites: Citations) -> Quantity | None:
+    daemon = pl.col("name").map_elements(run.model.is_daemon, return_dtype=pl.Boolean)
+    own = tasks.filter(daemon)
+    if own.is_empty():
+        own = tasks.filter(pl.col("pid") == kill["pid"])
+    others = tasks.join(own.select("pid"), on="pid", how="anti")
+    split = pl.sum_horizontal(pl.col("rss_anon"), pl.col("rss_shmem"))
+    size = others.select(pl.when(pl.col("rss_anon").is_not_null()).then(split).otherwise(pl.col("rss")).sum()).item()
+    largest = others.sort("rss", descending=True).head(1)
+    lines = cites.all(*zip(largest["source"], largest["line"], strict=True))
+    value = int(size or 0)
+    return Quantity(low=value, best=value, high=value, basis="measured", lines=lines)
+
+
+def _from_processes(run: Run, chosen: Examined, cites: Citations) -> Quantity | None:
+    rows = chosen.run.table("samples").filter((pl.col("metric") == "rss_process") & (pl.col("scope") == "process"))
+    if rows.is_empty() or not run.model.processes:
+        return None
+    last = rows.filter(pl.col("time") == pl.col("time").max())
+    name = pl.col("subject").str.split_exact(":", 1).struct.field("field_1")
+    others = last.filter(~name.map_elements(run.model.is_daemon, return_dtype=pl.Boolean).fill_null(value=False))
+    value = int(others["value"].sum())
+    lines = cites.all(*zip(others["source"][:1], others["line"][:1], strict=True))
+    return Quantity(low=0, best=value, high=value, basis="measured", lines=lines)
+
+
+def _growth(chosen: Examined, found: HeapFit | None, account: Account) -> Growth | None:
+    """The test for a leak, on samples below the limit."""
+    samples = chosen.replays.memory.upto(chosen.end)
+    if samples.height < 8 or chosen.limit is None or chosen.replays.lives.is_empty():
+        return None
+    times = (samples["time"].dt.timestamp("us").cast(pl.Float64) / 1e6).to_numpy()
+    rest = samples["unreclaimable"].cast(pl.Float64).to_numpy() - resident_at(chosen.replays.tables, times)
+    rest = rest - pool_at(chosen.replays.pool, times)
+    arrays = partitions(chosen.replays.lives)
+    ramp, shares = account.heap.ramps[0] if found is None else (found.ramp, account.heap.ramps[0][1])
+    base = rest - features(arrays, times, ramp) @ shares
+    done = np.searchsorted(np.sort(arrays.end), times, side="right").astype(float)
+    loaded = max((t.end.timestamp() for t in chosen.replays.tables if t.end), default=0.0)
+    usable = (samples["current"].to_numpy() < 0.995 * chosen.limit.best) & (times > loaded + 10)
+    final = float(np.searchsorted(np.sort(arrays.end), times[-1], side="right"))
+    return growth(base[usable], done[usable], (final, float(account.unreclaimable.best) if account.unreclaimable else 0.0))

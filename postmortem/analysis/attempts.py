@@ -1,0 +1,59 @@
+"""Attempts: a capture cut at each start of the daemon. Phases: start/end pairs on the axis."""
+
+import dataclasses
+import datetime as dt
+
+import polars as pl
+
+from postmortem.run import Run
+from postmortem.schema import TABLES
+
+__all__ = ["Span", "cut", "spans"]
+
+_LEAD = dt.timedelta(seconds=2)  # a wrapper's lines come just before the daemon's first one
+_FAR = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """One attempt: from a daemon's start to the next one's (or the end of all evidence)."""
+
+    number: int
+    start: dt.datetime | None
+    end: dt.datetime | None
+    """The next attempt's start; None for the last."""
+
+
+def spans(run: Run) -> list[Span]:
+    """The attempts of a run; always at least one."""
+    starts = _starts(run.table("work").filter(pl.col("op") == "start"))
+    if not starts:
+        starts = _starts(run.table("budget").filter(pl.col("op") == "init"))
+    if not starts:
+        return [Span(1, None, None)]
+    ends = [*starts[1:], None]
+    return [Span(n, start, end) for n, (start, end) in enumerate(zip(starts, ends, strict=True), 1)]
+
+
+def _starts(rows: pl.DataFrame) -> list[dt.datetime]:
+    """Start times a second or more apart: two sources may state the same start."""
+    kept: list[dt.datetime] = []
+    for time in rows["time"].drop_nulls().sort():
+        if not kept or time - kept[-1] > dt.timedelta(seconds=1):
+            kept.append(time)
+    return kept
+
+
+def cut(run: Run, span: Span) -> Run:
+    """The run's rows inside one attempt. Undated rows stay with the last attempt."""
+    if span.start is None:
+        return run
+    # The first attempt also owns what came before the daemon's first line: probes, stated limits, samples.
+    low = dt.datetime.min.replace(tzinfo=dt.UTC) if span.number == 1 else span.start - _LEAD
+    high = span.end - _LEAD if span.end is not None else _FAR
+    inside = pl.col("time").is_between(low, high, closed="left")
+    if span.end is None:
+        inside = inside | pl.col("time").is_null()
+    tables = {name: run.table(name).filter(inside) for name in TABLES if name not in ("marks", "tasks")}
+    marks = run.table("marks")
+    return run.with_tables({**tables, "marks": marks, "tasks": run.table("tasks")})

@@ -1,0 +1,247 @@
+"""One UTC axis for all tables, and how sure each source's place on it is.
+
+Order of trust: times with a zone; offsets from a dated line of the same source (TIMELINE, uptimes); the time of the
+neighbouring line; clocks without day or zone, whose offset is found from their overlap with the dated log.
+"""
+
+import datetime as dt
+
+import polars as pl
+
+from postmortem.run import Run
+from postmortem.schema import TABLES
+
+__all__ = ["Placed", "place"]
+
+_QUARTER = 15  # all time zones are whole quarters of an hour east of UTC
+_MAX_SHIFT = 14 * 60
+
+
+class Placed:
+    """The run on one axis, with a note a source and its uncertainty in seconds."""
+
+    def __init__(self, run: Run, notes: dict[int, str], uncertainty: dict[int, float], warnings: list[str]) -> None:
+        self.run = run
+        self.notes = notes
+        self.uncertainty = uncertainty
+        self.warnings = warnings
+
+
+def place(run: Run) -> Placed:
+    """Give every row that can have one its UTC time. Rows that cannot keep null, with a warning."""
+    notes: dict[int, str] = {}
+    uncertainty: dict[int, float] = {}
+    warnings: list[str] = []
+    reference = _reference(run)
+    tables = {name: run.table(name) for name in TABLES}
+    tables["work"] = _place_offsets(run, tables["work"], notes)
+    for name in ("samples", "kills", "ends", "phases", "marks"):
+        tables[name] = _place_local(run, tables[name], reference, notes, uncertainty)
+    tables["kills"] = _place_uptimes(tables["kills"], tables["marks"], reference, notes, warnings, run)
+    tables["budget"] = _place_daemon_uptimes(tables["budget"], tables["work"])
+    tables["resident"] = _place_daemon_uptimes(tables["resident"], tables["work"])
+    for name in ("ends", "phases", "marks", "work", "budget", "resident", "pool"):
+        tables[name] = _place_by_neighbour(tables[name], run.lines_time)
+    for index in range(len(run.sources)):
+        if run.lines_time.filter(pl.col("source") == index).height and index not in notes:
+            notes[index] = "UTC, from its own time stamps"
+            uncertainty.setdefault(index, 0.0)
+    return Placed(run.with_tables(tables), notes, uncertainty, warnings)
+
+
+def _reference(run: Run) -> tuple[dt.datetime, dt.datetime] | None:
+    """First and last moment that carries a zone: the daemon's own lines, else dated samples."""
+    if run.lines_time.height:
+        times = run.lines_time["time"].drop_nulls()
+        if len(times):
+            return _span(times)
+    sure = run.table("samples").filter(~pl.col("local_time").fill_null(value=False))["time"].drop_nulls()
+    return _span(sure) if len(sure) else None
+
+
+def _span(times: pl.Series) -> tuple[dt.datetime, dt.datetime]:
+    first, last = times.min(), times.max()
+    assert isinstance(first, dt.datetime)
+    assert isinstance(last, dt.datetime)
+    return first, last
+
+
+def _place_offsets(run: Run, work: pl.DataFrame, notes: dict[int, str]) -> pl.DataFrame:
+    """TIMELINE rows: milliseconds since the engine's start line before them in the same source."""
+    if work["offset_ms"].null_count() == work.height:
+        return work
+    starts = (
+        work.filter((pl.col("op") == "engine_start") & pl.col("time").is_not_null())
+        .select("source", "line", start="time")
+        .sort("line")
+    )
+    placed = work.sort("line").join_asof(starts, on="line", by="source", check_sortedness=False)
+    without = placed.filter(pl.col("offset_ms").is_not_null() & pl.col("time").is_null() & pl.col("start").is_null())
+    if without.height:
+        placed = _start_from_neighbours(placed, run.lines_time)
+    for source in placed.filter(pl.col("offset_ms").is_not_null())["source"].unique():
+        notes[source] = "UTC; TIMELINE offsets counted from `starting cuzk engine` (± 1 ms)"
+    from_start = pl.col("start") + pl.duration(milliseconds=pl.col("offset_ms"))
+    return placed.with_columns(time=pl.coalesce("time", from_start)).drop("start").sort("source", "line")
+
+
+def _start_from_neighbours(placed: pl.DataFrame, lines_time: pl.DataFrame) -> pl.DataFrame:
+    """Without a start line: the median of (neighbouring line's time - offset) a source."""
+    rows = placed.filter(pl.col("offset_ms").is_not_null()).select("source", "line", "offset_ms").sort("line")
+    near = rows.join_asof(lines_time.sort("line"), on="line", by="source", strategy="nearest", check_sortedness=False)
+    starts = near.group_by("source").agg(
+        guessed=(pl.col("time") - pl.duration(milliseconds=pl.col("offset_ms"))).median()
+    )
+    return (
+        placed.join(starts, on="source", how="left")
+        .with_columns(start=pl.coalesce("start", pl.col("guessed").cast(pl.Datetime("us", "UTC"))))
+        .drop("guessed")
+    )
+
+
+def _place_local(
+    run: Run,
+    frame: pl.DataFrame,
+    reference: tuple[dt.datetime, dt.datetime] | None,
+    notes: dict[int, str],
+    uncertainty: dict[int, float],
+) -> pl.DataFrame:
+    """Clocks without a zone (and day or year): shifted to where they overlap the dated log."""
+    local = frame.filter(pl.col("local_time").fill_null(value=False) & pl.col("time").is_not_null())
+    if local.is_empty():
+        return frame
+    pieces = [frame.filter(~(pl.col("local_time").fill_null(value=False) & pl.col("time").is_not_null()))]
+    for (source,), group in local.group_by("source", maintain_order=True):
+        assert isinstance(source, int)
+        rows = group
+        if "clock_only" in group.columns and group["clock_only"].fill_null(value=False).any():
+            rows = _give_day(group, reference)
+        elif "no_year" in group.columns and group["no_year"].fill_null(value=False).any():
+            rows = _give_year(group, reference)
+        shift, how = _shift(rows["time"], reference, run.options.tz_minutes)
+        pieces.append(rows.with_columns(time=pl.col("time") - pl.duration(minutes=shift)))
+        offset = f"UTC{'+' if shift >= 0 else '-'}{abs(shift) // 60:02d}:{abs(shift) % 60:02d}"
+        notes[source] = f"a clock without a zone, taken as {offset} ({how})"
+        uncertainty[source] = 1.0
+    return pl.concat(pieces).sort("source", "line", maintain_order=True)
+
+
+def _give_day(group: pl.DataFrame, reference: tuple[dt.datetime, dt.datetime] | None) -> pl.DataFrame:
+    """Times of day become dates: the log's day, one more at each midnight that the clock passes."""
+    group = group.sort("line")
+    if reference is None:
+        return group
+    wraps = (pl.col("time").diff() < pl.duration(hours=-1)).fill_null(value=False).cum_sum()
+    first = group["time"][0]
+    base = reference[0].date() - first.date()
+    rows = group.with_columns(time=pl.col("time") + pl.duration(days=base.days) + pl.duration(days=wraps))
+    # A sampler may have started before midnight of a log that starts after it: the day that overlaps more wins.
+    candidates = [rows.with_columns(time=pl.col("time") + pl.duration(days=days)) for days in (0, -1, 1)]
+    return max(candidates, key=lambda rows: _overlap(rows["time"], reference, 0))
+
+
+def _give_year(group: pl.DataFrame, reference: tuple[dt.datetime, dt.datetime] | None) -> pl.DataFrame:
+    """Syslog stamps have no year: the one that brings the newest line nearest to the log's end."""
+    if reference is None:
+        return group
+    last = group["time"].max()
+    assert isinstance(last, dt.datetime)
+
+    def distance(year: int) -> float:
+        moved = last.replace(year=year) if (last.month, last.day) != (2, 29) else last.replace(year=year, day=28)
+        return abs((moved - reference[1]).total_seconds())
+
+    year = min((reference[1].year - 1, reference[1].year, reference[1].year + 1), key=distance)
+    return group.with_columns(time=pl.col("time").dt.offset_by(f"{year - last.year}y"))
+
+
+def _shift(
+    times: pl.Series, reference: tuple[dt.datetime, dt.datetime] | None, stated: int | None
+) -> tuple[int, str]:
+    """Minutes east of UTC of a zoneless clock, and why."""
+    if stated is not None:
+        return stated, "as stated with --tz"
+    if reference is None:
+        return 0, "no dated log to compare with"
+    if _overlap(times, reference, 0) >= 0.5:
+        return 0, "it overlaps the log as it is"
+    shifts = sorted(range(-_MAX_SHIFT, _MAX_SHIFT + 1, _QUARTER), key=lambda shift: (shift % 60 != 0, abs(shift)))
+    best = max(shifts, key=lambda shift: round(_overlap(times, reference, shift), 3))
+    if _overlap(times, reference, best) > max(0.0, _overlap(times, reference, 0)):
+        return best, "the offset at which it overlaps the log"
+    return 0, "no offset makes it overlap the log"
+
+
+def _overlap(times: pl.Series, reference: tuple[dt.datetime, dt.datetime], shift: int) -> float:
+    """Share of the times that fall inside the log's span (a minute of grace), after the shift."""
+    grace = dt.timedelta(minutes=1)
+    low = reference[0] - grace + dt.timedelta(minutes=shift)
+    high = reference[1] + grace + dt.timedelta(minutes=shift)
+    return float(times.is_between(low, high).mean() or 0.0)
+
+
+def _place_uptimes(
+    kills: pl.DataFrame,
+    marks: pl.DataFrame,
+    reference: tuple[dt.datetime, dt.datetime] | None,
+    notes: dict[int, str],
+    warnings: list[str],
+    run: Run,
+) -> pl.DataFrame:
+    """Kernel seconds since boot need the boot's time; without it they stay unplaced."""
+    unplaced = kills.filter(pl.col("time").is_null() & pl.col("uptime_s").is_not_null())
+    if unplaced.is_empty():
+        return kills
+    boots = marks.filter((pl.col("what") == "boot_time") & pl.col("time").is_not_null())["time"]
+    if len(boots):
+        boot = boots[0]
+        for source in unplaced["source"].unique():
+            notes[source] = f"seconds since boot, placed with the boot time {boot:%Y-%m-%d %H:%M:%S}Z (± 1 s)"
+        placed = boot + pl.duration(microseconds=(pl.col("uptime_s") * 1e6).cast(pl.Int64))
+        return kills.with_columns(time=pl.coalesce("time", placed))
+    for source in unplaced["source"].unique():
+        notes[source] = "seconds since boot; no boot time is known, so its place on the axis is not"
+        if reference is not None:
+            warnings.append(
+                f"{run.sources[source].path}: kernel lines carry only seconds since boot; save `date -u; cat /proc/uptime` "
+                "beside them to place them"
+            )
+    return kills
+
+
+def _place_daemon_uptimes(frame: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Status snapshots: seconds since the daemon's start. A falling uptime belongs to the next start."""
+    if frame["uptime_s"].null_count() == frame.height:
+        return frame
+    starts = work.filter((pl.col("op") == "start") & pl.col("time").is_not_null())["time"].sort()
+    if starts.is_empty():
+        return frame
+    rows = frame.sort("source", "line")
+    falls = (pl.col("uptime_s") < pl.col("uptime_s").forward_fill().shift(1)).fill_null(value=False).cast(pl.Int64)
+    number = falls.cum_sum().over("source")
+    table = pl.DataFrame({"number": range(len(starts)), "start": starts}, schema_overrides={"number": pl.Int64})
+    return (
+        rows.with_columns(number=number.clip(0, len(starts) - 1))
+        .join(table, on="number", how="left", maintain_order="left")
+        .with_columns(
+            time=pl.coalesce(
+                "time", pl.col("start") + pl.duration(microseconds=(pl.col("uptime_s") * 1e6).cast(pl.Int64))
+            )
+        )
+        .drop("number", "start")
+    )
+
+
+def _place_by_neighbour(frame: pl.DataFrame, lines_time: pl.DataFrame) -> pl.DataFrame:
+    """Lines without any clock: the time of the last dated line before them, else of the next one."""
+    if frame["time"].null_count() == 0 or lines_time.is_empty():
+        return frame
+    dated = lines_time.drop_nulls("time").rename({"time": "near"}).sort("line")
+    rows = frame.sort("line")
+    before = rows.join_asof(dated, on="line", by="source", check_sortedness=False)
+    after = rows.join_asof(dated, on="line", by="source", strategy="forward", check_sortedness=False)
+    return (
+        before.with_columns(time=pl.coalesce("time", "near", after["near"]))
+        .drop("near")
+        .sort("source", "line", maintain_order=True)
+    )

@@ -1,0 +1,193 @@
+"""The parts and their excesses under everything that is uncertain: deterministic draws from the account's intervals.
+
+Sums of dependent quantities cannot be had from their intervals alone (what heap takes more, overhead has less), so
+the whole table is computed once a draw, and intervals, shares and the chance of each cause to be the largest are read
+off the draws. The generator's seed is fixed: the same input gives the same figures.
+"""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from postmortem.analysis.account import Account
+from postmortem.result import Quantity
+from postmortem.units import GIB
+
+__all__ = ["Draws", "draw"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_N = 4000
+_SEED = 342
+
+
+@dataclasses.dataclass(frozen=True)
+class Draws:
+    """One array a quantity; index 0 is the best estimate itself. Bytes."""
+
+    heap: Floats
+    covered: Floats
+    uncovered: Floats
+    working_actual: Floats
+    working_provision: Floats
+    tables: Floats
+    transient: Floats
+    neighbour: Floats
+    overhead: Floats
+    margin: Floats
+    slack: Floats
+    weight: Floats
+    """How far each draw agrees with measured bounds, and with what overheads usually are."""
+    trusted: bool
+    """Whether the first draw is a best estimate; else the middle of all is."""
+
+    def interval(self, values: Floats) -> tuple[int, int, int]:
+        """(low, best, high): the central 95 % of the draws, the best estimate kept inside."""
+        low, middle, high = (float(v) for v in np.quantile(values, (0.025, 0.5, 0.975), weights=self.weight, method="inverted_cdf"))
+        best = float(np.clip(values[0], low, high)) if self.trusted else middle
+        return round(low), round(best), round(high)
+
+    def share_of(self, hits: Bools) -> float:
+        """Weighted share of the draws for which something holds."""
+        return float(self.weight[hits].sum() / self.weight.sum())
+
+
+def draw(account: Account) -> Draws | None:
+    """All parts under all uncertainty; None without a limit or anything known to be charged."""
+    if account.limit is None or account.budget is None or account.unreclaimable is None:
+        return None
+    rng = np.random.default_rng(_SEED)
+    limit, budget = _sample(rng, account.limit), _sample(rng, account.budget)
+    unreclaimable = _sample(rng, account.unreclaimable)
+    # When memory stood at the limit the two are one quantity, not two.
+    if account.killed:
+        unreclaimable = limit + _sample(rng, account.unreclaimable) - account.limit.best
+    provision = np.maximum(_sample(rng, account.reserved) - account.permanent, 0) if account.reserved else np.zeros(_N)
+    tables = sum((_sample(rng, t.actual) for t in account.tables), np.zeros(_N))
+    pool = _sample(rng, account.pool_total)
+    heap_each = _heap(rng, account)
+    heap = heap_each.sum(axis=1)
+    covered = np.minimum(_covered(account, heap_each, heap, provision), pool)
+    transient = _sample(rng, account.transient) + _sample(rng, account.extraction)
+    neighbour = _sample(rng, account.neighbour) if account.neighbour else np.zeros(_N)
+    overhead = unreclaimable - tables - pool - heap - transient - neighbour
+    return Draws(
+        heap=heap,
+        covered=covered,
+        uncovered=pool - covered,
+        working_actual=heap + covered,
+        working_provision=provision,
+        tables=tables,
+        transient=transient,
+        neighbour=neighbour,
+        overhead=overhead,
+        margin=limit - budget,
+        slack=budget - account.permanent - provision,
+        weight=(weight := _weights(account, overhead)),
+        trusted=_measured(account) and weight[0] > 0,
+    )
+
+
+def _sample(rng: np.random.Generator, quantity: Quantity | None) -> Floats:
+    """Triangular between low, best and high; the first draw is the best estimate."""
+    if quantity is None or quantity.high <= quantity.low:
+        return np.full(_N, float(quantity.best if quantity else 0))
+    values = rng.triangular(quantity.low, min(max(quantity.best, quantity.low), quantity.high), quantity.high, _N)
+    values[0] = quantity.best
+    return values
+
+
+def _heap(rng: np.random.Generator, account: Account) -> Floats:
+    """(draws x live partitions) bytes of heap."""
+    live, heap = account.live, account.heap
+    out = np.zeros((_N, live.count))
+    if not live.count:
+        return out
+    grown = np.stack([live.grown(ramp) for ramp, _ in heap.ramps])
+    shares = np.stack([values for _, values in heap.ramps])
+    # The best ramp is taken half of the time, its rivals share the other half.
+    choice = np.where(rng.random(_N) < 0.5, 0, rng.integers(0, len(heap.ramps), _N))
+    choice[0] = 0
+    drawn = shares[choice]
+    spread = np.where(np.isfinite(heap.errors), heap.errors, 0.0)
+    drawn = drawn + rng.normal(size=(_N, 4)) * spread
+    if not heap.measured_pinned:
+        rest = float(np.median(live.rest / np.maximum(live.need, 1.0)))
+        drawn[:, 1] = rng.uniform(min(rest, 1.0), 1.0, _N)
+    drawn[0] = shares[0]
+    drawn = np.clip(drawn, 0.0, 1.2)
+    first = np.where(live.pinned, 0, 2)
+    per = drawn[:, first] + drawn[:, first + 1] * grown[choice]
+    # The ramp is a shape that no partition follows exactly.
+    shape = np.where(live.paced, rng.uniform(0.85, 1.15, (_N, 1)), rng.uniform(0.7, 1.7, (_N, 1)))
+    shape[0] = np.where(live.paced, 1.0, 1.1)
+    per = np.minimum(per * shape * _squeeze(rng, live.pinned, squeezed=heap.squeezed), 1.05)
+    # After prove_start returns only the rest is left.
+    after = live.rest / np.maximum(live.need, 1.0)
+    per = np.where(live.released, np.minimum(per, after), per)
+    return _bounded(rng, account, per * live.need)
+
+
+def _squeeze(rng: np.random.Generator, pinned: Bools, *, squeezed: bool) -> Floats:
+    """Without cache counters the growth of the first, unpinned partitions is partly hidden by cache that made way."""
+    if not squeezed:
+        return np.ones((_N, len(pinned)))
+    factor = rng.uniform(1.0, 1.3, (_N, 1))
+    factor[0] = 1.2
+    return np.where(pinned, 1.0, factor)
+
+
+def _bounded(rng: np.random.Generator, account: Account, heap: Floats) -> Floats:
+    """Heap is anonymous memory: no more than was measured of it, less the tables on the heap."""
+    total = np.maximum(heap.sum(axis=1, keepdims=True), 1.0)
+    if account.heap_by_anon is not None:
+        return heap * (_sample(rng, account.heap_by_anon)[:, None] / total)
+    if account.anon is None:
+        return heap
+    most = max(0.0, account.anon - 0.98 * account.heap_tables)
+    wanted = total
+    if not (account.heap.measured_pinned or account.heap.measured_unpinned):
+        # Nothing was measured of single partitions: anything up to all anonymous memory may be theirs.
+        more = rng.random((_N, 1)) * np.maximum(most - total, 0)
+        wanted = np.where(rng.random((_N, 1)) < 0.5, total + more, total)
+    return heap * np.minimum(wanted, most) / total
+
+
+def _covered(account: Account, heap_each: Floats, heap: Floats, provision: Floats) -> Floats:
+    """Pinned bytes that live reservations cover: what each reservation has left beside its partition's heap."""
+    live = account.live
+    if not live.count:
+        # No partition is known, so neither is what each holds: the reservations as a whole are the bound.
+        return np.minimum(account.pool_in_use, np.maximum(provision - heap, 0.0))
+    each = np.minimum(live.held, np.maximum(live.reservation - heap_each, 0.0))
+    return each.sum(axis=1)
+
+
+def _measured(account: Account) -> bool:
+    """Whether the heap of the kinds of partitions that are alive was measured."""
+    live, heap = account.live, account.heap
+    if account.heap_by_anon is not None:
+        return True
+    need_pinned = bool((live.pinned & ~live.released).any()) and not heap.measured_pinned
+    need_unpinned = bool((~live.pinned & ~live.released).any()) and not heap.measured_unpinned
+    return not (need_pinned or need_unpinned)
+
+
+def _weights(account: Account, overhead: Floats) -> Floats:
+    """Draws that contradict a measurement count nothing; if nearly all would, none is dropped.
+
+    Where the heap was not measured, overheads beyond a few percent of the limit count less the larger they are:
+    they happen, but seldom.
+    """
+    weight = np.ones(_N)
+    floor = max(0.25 * GIB, float(account.kernel or account.pagetables or 0))
+    if account.killed:
+        weight *= overhead >= floor
+    if weight.sum() < 50:
+        weight = np.ones(_N)
+    if not _measured(account) and account.limit is not None:
+        usual = 0.05 * account.limit.best
+        weight = weight / (1.0 + (np.maximum(overhead, 0) / usual) ** 2)
+    return weight

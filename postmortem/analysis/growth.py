@@ -1,0 +1,68 @@
+"""Leak or not: does what no ledger explains grow with completed work, steadily to the end?
+
+A robust slope (Theil-Sen) of the base over completed partitions, its interval, and a test against staircases: allocator
+fragmentation rises to a plateau and stops, a leak's last third grows like the whole.
+"""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import theilslopes
+
+__all__ = ["Growth", "growth"]
+
+Floats = npt.NDArray[np.float64]
+
+_MIN_WORK = 6
+_MAX_POINTS = 400
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """Growth of the base. Bytes, per completed unit of work."""
+
+    slope: float
+    low: float
+    high: float
+    """95 % interval of the slope."""
+    done: float
+    """Completed units at the end."""
+    last_third: float
+    """Slope in the last third of the work, as a share of the whole's."""
+    steady: bool
+    """Grows to the end, clearly above zero."""
+
+    @property
+    def total(self) -> float:
+        """What has grown until the end."""
+        return max(0.0, self.slope * self.done)
+
+
+def growth(base: Floats, done: Floats, final: tuple[float, float]) -> Growth | None:
+    """From the base (bytes) at samples below the limit, and completed work at each; `final` = work and base at the end.
+
+    None when too little work was completed to tell.
+    """
+    final_done, _ = final
+    if len(base) < 8 or final_done < _MIN_WORK or np.ptp(done) < _MIN_WORK:
+        return None
+    work, level = _lower_envelope(done, base)
+    if len(work) < 5:
+        return None
+    slope, _, low, high = (float(v) for v in theilslopes(level, work))
+    # A staircase ends flat: compare the last third of the work with the whole.
+    cut = work[0] + (work[-1] - work[0]) * 2 / 3
+    tail = work >= cut
+    last = float(theilslopes(level[tail], work[tail])[0]) if tail.sum() >= 3 and np.ptp(work[tail]) > 0 else 0.0
+    share = last / slope if slope > 0 else 0.0
+    return Growth(slope, low, high, final_done, share, steady=low > 0 and share >= 0.5)
+
+
+def _lower_envelope(done: Floats, base: Floats) -> tuple[Floats, Floats]:
+    """The lowest base at each count of completed work: heap that the model missed only ever lies on top."""
+    counts = np.unique(done)
+    if len(counts) > _MAX_POINTS:
+        counts = counts[np.linspace(0, len(counts) - 1, _MAX_POINTS).astype(int)]
+    low = np.array([base[done == count].min() for count in counts])
+    return counts, low

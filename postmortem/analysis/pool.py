@@ -1,0 +1,166 @@
+"""Exact replay of the pinned pool: which buffers are alive, in use, idle, by size, after each line.
+
+Every figure that the log states (`free_remaining`, `total_gib`, `total_buffers`) is checked against the replay; where
+they differ, both are reported and the replay takes the log's word.
+"""
+
+import collections
+import dataclasses
+import datetime as dt
+
+import polars as pl
+
+from postmortem.units import format_gib
+
+__all__ = ["PoolReplay", "replay"]
+
+_MAX_WARNINGS = 5
+
+
+@dataclasses.dataclass
+class PoolReplay:
+    """The pool after each of its lines, and at the end. Sizes in bytes."""
+
+    steps: pl.DataFrame
+    """time, source, line, total, in_use, alive, used_buffers, free."""
+    idle: collections.Counter[int]
+    in_use: collections.Counter[int]
+    ever: int = 0
+    failed: int = 0
+    warnings: list[str] = dataclasses.field(default_factory=list)
+    disagreements: int = 0
+    last: tuple[int, int] | None = None
+    """(source, line) of the last pool line."""
+    last_free: tuple[int, int, int] | None = None
+    """(source, line, value) of the last stated free_remaining."""
+
+    @property
+    def total(self) -> int:
+        """Bytes that the pool owns."""
+        return _bytes(self.idle) + _bytes(self.in_use)
+
+    @property
+    def in_use_bytes(self) -> int:
+        """Bytes checked out."""
+        return _bytes(self.in_use)
+
+    @property
+    def alive(self) -> int:
+        """Buffers that the pool owns."""
+        return self.idle.total() + self.in_use.total()
+
+    @property
+    def peak(self) -> int:
+        """Largest size that the pool had, bytes."""
+        value = self.steps["total"].max()
+        return value if isinstance(value, int) else 0
+
+
+def _bytes(buffers: collections.Counter[int]) -> int:
+    return sum(size * count for size, count in buffers.items())
+
+
+def replay(rows: pl.DataFrame) -> PoolReplay:
+    """Replay one attempt's `pool` table (ordered by source and line; times are only carried along)."""
+    state = PoolReplay(steps=pl.DataFrame(), idle=collections.Counter(), in_use=collections.Counter())
+    steps: list[tuple[dt.datetime | None, int, int, int, int, int, int, int]] = []
+    total = used = 0
+    columns = ("op", "size", "free_remaining", "total", "buffers", "time", "source", "line")
+    for op, size, free, stated_total, stated_ever, time, source, line in rows.select(columns).iter_rows():
+        if op in ("alloc_failed", "checkout_failed"):
+            state.failed += op == "checkout_failed"
+            continue
+        if size is None:
+            continue
+        _apply(state, op, size)
+        _check(state, op, size, free, stated_total, stated_ever, f"line {line}")
+        total, used = _bytes(state.idle) + _bytes(state.in_use), _bytes(state.in_use)
+        state.last = (source, line)
+        if free is not None:
+            state.last_free = (source, line, free)
+        steps.append((time, source, line, total, used, state.alive, state.in_use.total(), state.idle.total()))
+    state.steps = pl.DataFrame(
+        steps,
+        schema={
+            "time": pl.Datetime("us", "UTC"),
+            "source": pl.Int32,
+            "line": pl.Int64,
+            "total": pl.Int64,
+            "in_use": pl.Int64,
+            "alive": pl.Int64,
+            "used_buffers": pl.Int64,
+            "free": pl.Int64,
+        },
+        orient="row",
+    )
+    return state
+
+
+def _apply(state: PoolReplay, op: str, size: int) -> None:
+    """One operation. What the log cannot have meant is taken as the nearest thing that it can."""
+    match op:
+        case "alloc":
+            state.in_use[size] += 1
+            state.ever += 1
+        case "checkout":
+            # The smallest idle buffer that is large enough (the daemon's rule); a log that begins in the middle
+            # hands out buffers that the replay has not seen.
+            taken = min((s for s in state.idle if s >= size), default=None)
+            if taken is not None:
+                _take(state.idle, taken)
+            state.in_use[taken if taken is not None else size] += 1
+        case "checkin":
+            _take(state.in_use, size)
+            state.idle[size] += 1
+        case "free":
+            _take(state.idle, size)
+        case _:
+            pass
+
+
+def _take(buffers: collections.Counter[int], size: int) -> None:
+    """Remove one buffer of this size, if there is one."""
+    if buffers[size] > 0:
+        buffers[size] -= 1
+    if buffers[size] <= 0:
+        del buffers[size]
+
+
+def _check(
+    state: PoolReplay, op: str, size: int, free: int | None, total: int | None, ever: int | None, where: str
+) -> None:
+    """Compare with what the line states, and take its word."""
+    if free is not None and free != state.idle.total():
+        _warn(state, f"{where}: the log states free_remaining={free}, the replay has {state.idle.total()} idle buffers")
+        _set_idle(state, size, free)
+    # Float GiB with full digits: anything beyond a page is a real difference.
+    if total is not None and abs(total - state.total) > 4096:
+        _warn(state, f"{where}: the log states a pool of {format_gib(total)}, the replay has {format_gib(state.total)}")
+        _set_total(state, size, total)
+    if ever is not None and ever != state.ever and op == "alloc":
+        if state.ever != 1:
+            _warn(state, f"{where}: the log states total_buffers={ever}, the replay has seen {state.ever} allocated")
+        state.ever = ever
+
+
+def _set_idle(state: PoolReplay, size: int, free: int) -> None:
+    """Add buffers of the size at hand, or drop idle ones, until `free` are idle."""
+    while state.idle.total() < free:
+        state.idle[size] += 1
+    while state.idle.total() > free:
+        _take(state.idle, size if state.idle[size] > 0 else next(iter(state.idle)))
+
+
+def _set_total(state: PoolReplay, size: int, total: int) -> None:
+    """Add or drop buffers of the size at hand until the pool is as large as stated, in use first."""
+    missing = round((total - state.total) / size) if size else 0
+    if missing > 0:
+        state.in_use[size] += missing
+    for _ in range(-missing):
+        _take(state.in_use if state.in_use[size] > 1 else state.idle, size)
+
+
+def _warn(state: PoolReplay, text: str) -> None:
+    state.disagreements += 1
+    if len(state.warnings) < _MAX_WARNINGS:
+        state.warnings.append(text)

@@ -1,0 +1,109 @@
+"""A byte stream as chunks of whole lines, of bounded size.
+
+Chunks stay under 32 MiB: larger buffers fault fresh pages every time and read slower.
+"""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import re
+from collections.abc import Callable, Generator, Iterator
+
+__all__ = ["CHUNK_BYTES", "LONGEST_LINE", "Chunk", "as_utf8", "chunks"]
+
+CHUNK_BYTES = 24 << 20
+LONGEST_LINE = 1 << 20
+
+# tracing's pretty format: a record's head is indented by two blanks, its further lines by four.
+_RECORD_HEAD = re.compile(rb"\n  (?:\x1b\[[0-9;]*m)?[0-9]{4}-[0-9]{2}-[0-9]{2}T")
+_PRETTY_LOOK_BACK = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Whole lines; `cut` when the stream ended within the last one."""
+
+    data: bytes
+    first_line: int
+    cut: bool = False
+
+    @property
+    def lines(self) -> int:
+        """How many lines, the cut one included."""
+        return self.data.count(b"\n") + self.cut
+
+
+def as_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same text in UTF-8, when it begins with a UTF-16 byte order mark; a UTF-8 mark is dropped."""
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= 4:
+            break
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        yield decoder.decode(head).encode("utf-8", "replace")
+        for piece in pieces:
+            yield decoder.decode(piece).encode("utf-8", "replace")
+        yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+        return
+    yield head.removeprefix(codecs.BOM_UTF8)
+    yield from pieces
+
+
+def chunks(
+    pieces: Iterator[bytes], warn: Callable[[str], None], *, size: int = CHUNK_BYTES, longest: int = LONGEST_LINE
+) -> Iterator[Chunk]:
+    """Newline-aligned chunks of about `size` bytes. Of a line that fills a whole chunk, `longest` bytes are kept."""
+    line = 1
+    for data, cut in _aligned(pieces, warn, size, min(longest, size)):
+        chunk = Chunk(data, line, cut)
+        yield chunk
+        line += chunk.lines
+
+
+def _aligned(
+    pieces: Iterator[bytes], warn: Callable[[str], None], size: int, longest: int
+) -> Iterator[tuple[bytes, bool]]:
+    held: list[bytes] = []
+    length = 0
+    for piece in pieces:
+        held.append(piece)
+        length += len(piece)
+        while length >= size:
+            data = b"".join(held)
+            end = _cut_at(data, size)
+            if end:
+                yield data[:end], False
+                rest = data[end:]
+            else:
+                rest = yield from _overlong(data, pieces, warn, longest)
+            held, length = [rest], len(rest)
+    data = b"".join(held)
+    if data:
+        yield data, not data.endswith(b"\n")
+
+
+def _cut_at(data: bytes, size: int) -> int:
+    """Where to end a chunk: before the last record head near its end, else behind its last newline; 0 = nowhere."""
+    end = data.rfind(b"\n", 0, size) + 1
+    back = max(0, end - _PRETTY_LOOK_BACK)
+    heads = [match.start() + 1 for match in _RECORD_HEAD.finditer(data, back, end)]
+    return heads[-1] if heads else end
+
+
+def _overlong(
+    data: bytes, pieces: Iterator[bytes], warn: Callable[[str], None], longest: int
+) -> Generator[tuple[bytes, bool], None, bytes]:
+    """Give the line's beginning, skip to its end; returns what stands behind it."""
+    warn(f"a line longer than {len(data) >> 20} MiB: its first {longest >> 10} KiB were kept")
+    kept, rest = data[:longest], data
+    while (end := rest.find(b"\n")) < 0:
+        following = next(pieces, None)
+        if following is None:
+            yield kept, True
+            return b""
+        rest = following
+    yield kept + b"\n", False
+    return rest[end + 1 :]

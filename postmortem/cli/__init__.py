@@ -1,0 +1,1 @@
+"""The command line: glue between arguments, the analysis and the reports."""

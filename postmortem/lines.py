@@ -1,0 +1,53 @@
+"""Bytes of whole lines as a table of clean text lines.
+
+The one place that knows polars' unstable line reader and its traps: it fails as a whole on one byte of bad
+UTF-8, so such a chunk is decoded with replacement first; and it decompresses what begins like gzip, zstandard or
+zlib (the two letters `x^` are enough), so such a chunk is read behind an empty line.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from postmortem.chunks import Chunk
+
+__all__ = ["clean", "lines_of"]
+
+# Colour and cursor codes (ECMA-48 CSI) and titles (OSC); codes also as they look after copy and paste from a
+# terminal or a pager: `^[[2m` (cat -v, less) and `←[2m` (Windows consoles).
+_CODES = r"(?:\x1b|\^\[|←)\[[0-?]*[ -/]*[@-~]|\x1b\][0-9]+;[^\x07\x1b]*(?:\x07|\x1b\\)?"
+# What they begin with; a single byte is looked for first, since that is ten times as fast.
+_BEGINNINGS = ((b"\x1b", b"\x1b"), (b"^", b"^["), (b"\xe2", "←[".encode()))
+_COMPRESSED = (b"\x1f", b"\x28", b"\x78")
+
+
+def lines_of(chunk: Chunk) -> pl.DataFrame:
+    """Columns `line` (1-based number in the stream) and `text` (no colour codes, no CR, no NUL)."""
+    data = chunk.data
+    for unwanted in (b"\0", b"\r"):
+        if unwanted in data:
+            data = data.replace(unwanted, b"")
+    text = _split(data)
+    if any(byte in data and beginning in data for byte, beginning in _BEGINNINGS):
+        text = clean(text)
+    if len(text) < chunk.lines:  # A last line of nothing but NULs.
+        text = pl.concat([text, pl.repeat("", chunk.lines - len(text), dtype=pl.String, eager=True).alias("text")])
+    numbers = pl.int_range(chunk.first_line, chunk.first_line + len(text), dtype=pl.Int64, eager=True)
+    return pl.DataFrame({"line": numbers, "text": text})
+
+
+def clean(text: pl.Series) -> pl.Series:
+    """Text without terminal codes."""
+    return text.str.replace_all(_CODES, "").str.replace_all("\x1b", "", literal=True)
+
+
+def _split(data: bytes) -> pl.Series:
+    if not data:
+        return pl.Series("text", [], dtype=pl.String)
+    if data[:1] in _COMPRESSED:
+        return _split(b"\n" + data).slice(1)
+    try:
+        return pl.read_lines(data, name="text").to_series()
+    except pl.exceptions.ComputeError:
+        repaired = data.decode("utf-8", "replace").encode()
+        return pl.read_lines(repaired, name="text").to_series()

@@ -1,0 +1,67 @@
+"""One run: every table of its evidence, and where each row came from."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import polars as pl
+
+from postmortem.model import MemoryModel
+from postmortem.schema import TABLES, empty
+
+__all__ = ["Excerpts", "Options", "Run", "SourceFacts"]
+
+Excerpts = Callable[[Sequence[tuple[int, int]], int], Mapping[tuple[int, int], list[tuple[int, str]]]]
+"""((source, line) pairs, lines around) -> numbered lines of text for each pair."""
+
+
+class SourceFacts(Protocol):
+    """What reading a source told about it, beside the tables."""
+
+    path: str
+    sha256: str
+    bytes: int
+    lines: int
+    parsers: list[str]
+    unmatched: int
+    skipped: int
+    warnings: list[str]
+    unmatched_examples: list[str]
+    columns: list[str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the user states about the run, above all evidence."""
+
+    limit: int | None = None
+    budget: int | None = None
+    tz_minutes: int | None = None
+    """Offset of undated or zoneless clocks, minutes east of UTC; None = found from the overlap with the log."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """Tables by name (every name of `schema.TABLES`), and what is known of their sources."""
+
+    name: str
+    tables: dict[str, pl.DataFrame]
+    sources: Sequence[SourceFacts]
+    lines_time: pl.DataFrame
+    """(source, line, time) of dated log lines, thinned: neighbours for lines without a time."""
+    model: MemoryModel = MemoryModel()
+    profile: str | None = None
+    options: Options = Options()
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table, empty where no parser filled it."""
+        frame = self.tables.get(name)
+        return empty(name) if frame is None else frame
+
+    def cite(self, source: int, line: int) -> str:
+        """`file:line`, as every output cites a line."""
+        return f"{self.sources[source].path}:{line}"
+
+    def with_tables(self, tables: Mapping[str, pl.DataFrame]) -> "Run":
+        """The same run with some tables replaced."""
+        return dataclasses.replace(self, tables={**{name: self.table(name) for name in TABLES}, **tables})
