@@ -1,8 +1,8 @@
 """Takes a process that died of memory apart: how it ended, why, and the arithmetic that proves it.
 
-    import postmortem
-    r = postmortem.analyze(["run.log", "cgroup.csv"])
-    r.verdict.cause, r.arithmetic.parts, r.timeline, r.to_html()
+import postmortem
+r = postmortem.analyze(["run.log", "cgroup.csv"])
+r.verdict.cause, r.arithmetic.parts, r.timeline, r.to_html()
 """
 
 from typing import TYPE_CHECKING, Any

@@ -113,7 +113,7 @@ def analyze(
         profile=chosen.name if _used(reading) else None,
         options=Options(limit=limit, budget=budget, tz_minutes=_zone(tz)),
     )
-    result, timeline = analyse(run, lambda wanted, around: reading.excerpts(wanted, around), postmortem.__version__)
+    result, timeline = analyse(run, reading.excerpts, postmortem.__version__)
     if broken:
         import msgspec  # noqa: PLC0415
 
@@ -185,6 +185,7 @@ def _zone(tz: str | None) -> int | None:
         return 0
     match = re.fullmatch(r"([+-])(\d{1,2}):?(\d{2})?", tz)
     if match is None:
-        raise UsageError(f"--tz {tz}: write it like +02:00 or Z")
+        message = f"--tz {tz}: write it like +02:00 or Z"
+        raise UsageError(message)
     minutes = int(match[2]) * 60 + int(match[3] or 0)
     return minutes if match[1] == "+" else -minutes

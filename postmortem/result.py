@@ -19,7 +19,6 @@ __all__ = [
     "CauseName",
     "Ending",
     "Evidence",
-    "Excerpt",
     "Finding",
     "Fit",
     "FitTerm",
@@ -39,6 +38,8 @@ __all__ = [
     "Survival",
     "Verdict",
     "Victim",
+    "merge_lines",
+    "weakest",
 ]
 
 Basis = Literal["measured", "derived", "modelled", "assumed"]
@@ -113,6 +114,8 @@ def merge_lines(*groups: tuple[str, ...], most: int = 8) -> tuple[str, ...]:
 
 
 class Source(Value, frozen=True, kw_only=True):
+    """One input and what was read of it."""
+
     path: str
     sha256: str
     bytes: int
@@ -129,6 +132,8 @@ class Source(Value, frozen=True, kw_only=True):
 
 
 class Victim(Value, frozen=True, kw_only=True):
+    """Who was killed."""
+
     name: str | None
     pid: int | None
 
@@ -137,12 +142,14 @@ class Finding(Value, frozen=True, kw_only=True):
     """One piece of evidence in words, with its lines (`file:line`)."""
 
     text: str
-    lines: list[str] = msgspec.field(name="from", default_factory=list)
+    lines: list[str] = msgspec.field(name="from", default_factory=list[str])
     weight: float = 1.0
     """How much it says: 1 = proof, 0 = hardly anything. Only for the order on the page."""
 
 
 class Ending(Value, frozen=True, kw_only=True):
+    """How it ended, before why (arithmetic.md, section 3)."""
+
     how: How
     time: dt.datetime | None
     time_uncertainty_s: float | None
@@ -155,12 +162,16 @@ class Ending(Value, frozen=True, kw_only=True):
 
 
 class Share(Value, frozen=True, kw_only=True):
+    """A share of what ate the slack, 0…1."""
+
     low: float
     best: float
     high: float
 
 
 class Cause(Value, frozen=True, kw_only=True):
+    """One cause, with the evidence for and against it."""
+
     cause: CauseName
     excess: Quantity | None
     share: Share | None
@@ -170,6 +181,8 @@ class Cause(Value, frozen=True, kw_only=True):
 
 
 class Verdict(Value, frozen=True, kw_only=True):
+    """Why it ended, in one sentence and as ranked causes."""
+
     cause: CauseName
     confidence: float
     summary: str
@@ -177,6 +190,8 @@ class Verdict(Value, frozen=True, kw_only=True):
 
 
 class Part(Value, frozen=True, kw_only=True):
+    """One row of the identity: what was set aside for a part, and what it took."""
+
     part: str
     """resident:srs:porep-32g | resident:pce:… | working_set | pinned_uncovered | transient | overhead | neighbour"""
     provision: Quantity
@@ -188,6 +203,8 @@ class Part(Value, frozen=True, kw_only=True):
 
 
 class FitTerm(Value, frozen=True, kw_only=True):
+    """One term of the fit."""
+
     name: str
     best: float
     half_width: float
@@ -207,6 +224,8 @@ class Fit(Value, frozen=True, kw_only=True):
 
 
 class Arithmetic(Value, frozen=True, kw_only=True):
+    """The identity of arithmetic.md, section 2, at one moment."""
+
     at: dt.datetime | None
     limit: Quantity | None
     budget: Quantity | None
@@ -223,12 +242,16 @@ class Arithmetic(Value, frozen=True, kw_only=True):
 
 
 class BySize(Value, frozen=True, kw_only=True):
+    """Buffers of one size."""
+
     size: int
     alive: int
     idle: int
 
 
 class Pool(Value, frozen=True, kw_only=True):
+    """The pinned pool at the end."""
+
     buffers_alive: int
     buffers_in_use: int
     free_remaining: int
@@ -243,6 +266,8 @@ class Pool(Value, frozen=True, kw_only=True):
 
 
 class Kill(Value, frozen=True, kw_only=True):
+    """One kill report."""
+
     time: dt.datetime | None
     constraint: str | None
     killer: str
@@ -267,6 +292,8 @@ class Kill(Value, frozen=True, kw_only=True):
 
 
 class Phase(Value, frozen=True, kw_only=True):
+    """One phase of the run."""
+
     name: str
     start: dt.datetime | None
     end: dt.datetime | None
@@ -275,10 +302,12 @@ class Phase(Value, frozen=True, kw_only=True):
     ended: Literal["complete", "cut"]
     attempt: int = 1
     count: int | None = None
-    lines: list[str] = msgspec.field(name="from", default_factory=list)
+    lines: list[str] = msgspec.field(name="from", default_factory=list[str])
 
 
 class Attempt(Value, frozen=True, kw_only=True):
+    """One life of the daemon in the capture."""
+
     number: int
     start: dt.datetime | None
     end: dt.datetime | None
@@ -293,17 +322,23 @@ class Attempt(Value, frozen=True, kw_only=True):
 
 
 class Ladder(Value, frozen=True, kw_only=True):
+    """One rung of the recovery ladder."""
+
     budget: int
     survives: bool | None
     peak: Quantity | None
 
 
 class PoolCounted(Value, frozen=True, kw_only=True):
+    """What counting the pool in the budget would mean."""
+
     partitions_at_once: int | None
     proofs_per_hour: dict[str, float | None]
 
 
 class Survival(Value, frozen=True, kw_only=True):
+    """What would have survived."""
+
     safe_budget: Quantity | None
     margin_needed: Quantity | None
     ladder: list[Ladder]
@@ -312,13 +347,9 @@ class Survival(Value, frozen=True, kw_only=True):
     note: str | None = None
 
 
-class Excerpt(Value, frozen=True, kw_only=True):
-    """A cited line with a few lines around it: (line number, text) pairs."""
-
-    lines: list[tuple[int, str]]
-
-
 class Evidence(Value, frozen=True, kw_only=True):
+    """A cited line, its text, and the lines around it."""
+
     id: str
     source: str
     line: int
@@ -327,6 +358,8 @@ class Evidence(Value, frozen=True, kw_only=True):
 
 
 class Missing(Value, frozen=True, kw_only=True):
+    """Evidence that would have decided more."""
+
     what: str
     why_it_matters: str
     how_to_record: str
@@ -350,6 +383,8 @@ class PartitionLife(Value, frozen=True, kw_only=True):
 
 
 class Result(Value, frozen=True, kw_only=True):
+    """The whole result, as the JSON has it."""
+
     schema: Literal["postmortem/1"] = "postmortem/1"
     postmortem_version: str
     name: str

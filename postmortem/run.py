@@ -16,18 +16,34 @@ Excerpts = Callable[[Sequence[tuple[int, int]], int], Mapping[tuple[int, int], l
 
 
 class SourceFacts(Protocol):
-    """What reading a source told about it, beside the tables."""
+    """What reading a source told about it, beside the tables (`reading.SourceInfo`)."""
 
     path: str
     sha256: str
     bytes: int
     lines: int
-    parsers: list[str]
     unmatched: int
     skipped: int
-    warnings: list[str]
-    unmatched_examples: list[str]
-    columns: list[str]
+
+    @property
+    def parsers(self) -> Mapping[str, int]:
+        """Lines by parser."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What was wrong with it."""
+        ...
+
+    @property
+    def unmatched_examples(self) -> Sequence[str]:
+        """A line of each kind that no parser knows."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """What columns or bare values were taken to mean."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,9 +65,9 @@ class Run:
     sources: Sequence[SourceFacts]
     lines_time: pl.DataFrame
     """(source, line, time) of dated log lines, thinned: neighbours for lines without a time."""
-    model: MemoryModel = MemoryModel()
+    model: MemoryModel = dataclasses.field(default_factory=MemoryModel)
     profile: str | None = None
-    options: Options = Options()
+    options: Options = dataclasses.field(default_factory=Options)
 
     def table(self, name: str) -> pl.DataFrame:
         """A table, empty where no parser filled it."""

@@ -8,7 +8,7 @@ for fields that round down (0 = exact).
 
 import polars as pl
 
-__all__ = ["KEYS", "TABLES", "empty", "conform"]
+__all__ = ["KEYS", "TABLES", "conform", "empty"]
 
 _TIME = pl.Datetime("us", "UTC")
 KEYS: dict[str, pl.DataType] = {"time": _TIME, "source": pl.Int32(), "line": pl.Int64()}
@@ -44,9 +44,7 @@ TABLES: dict[str, pl.Schema] = {
         uptime_s=pl.Float64(),  # for snapshots that carry no wall-clock time
     ),
     # op = load_start, load_end, evict, extract_start, extract_end; kind = srs, pce
-    "resident": _table(
-        op=_TEXT, kind=_TEXT, circuit=_TEXT, size=_SIZE, size_ulp=_SIZE, uptime_s=pl.Float64()
-    ),
+    "resident": _table(op=_TEXT, kind=_TEXT, circuit=_TEXT, size=_SIZE, size_ulp=_SIZE, uptime_s=pl.Float64()),
     # op = start (daemon), ready, stop, enqueue, dispatch, synth_start, synth_pinned, synth_unpinned, synth_end,
     #      gpu_queue, gpu_pickup, gpu_start, prove_start_returned, gpu_end, done (partition), job_done, failed
     "work": _table(

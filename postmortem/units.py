@@ -29,7 +29,7 @@ def parse_size(text: str) -> int:
     return round(float(match[1]) * _UNITS[match[2].lower()])
 
 
-def format_gib(size_bytes: int | float, *, sign: bool = False) -> str:
+def format_gib(size_bytes: float, *, sign: bool = False) -> str:
     """A size in the project's one style: GiB with one decimal; MiB below a tenth of a GiB."""
     plus = "+" if sign and size_bytes > 0 else ""
     if size_bytes and abs(size_bytes) < GIB // 10:

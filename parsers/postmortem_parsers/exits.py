@@ -31,7 +31,7 @@ _ROUGH = (
     r"exit|EXIT|Exit|^rc\b|panic|memory allocation of|fatal|SIG|Traceback|Exception in thread|^# |Terminating|terminate called|libc\+\+|"
     r"Assertion|free\(\)|malloc\(\)|corrupt|munmap_chunk|smashing|AddressSanitizer|CUDA|cuda|out of memory|No space left|MEMLOCK|memlock|mlock|"
     r"io_uring|ibv_reg|transport error|ipe|onnection|h2 protocol|stream closed|Unavailable|DeadlineExceeded|imeout|timed out|deadline|RPC failed|"
-    r"died|preempt|evicted|interruption|spot |OOM|oom|Result=|Stopping |container |victim|low on resource|Process with highest|failed"
+    r"died|preempt|evicted|interruption|spot |OOM|oom|Result=|Stopping |container |victim|low on resource|Process with highest|[Ff]ailed"
 )
 _BARE = [f"(?:{re.sub(r'[?]P<[a-z]+>', '', rule.pattern.pattern)})" for rule in (*RULES, *KILLER_RULES)]
 # In portions, because Rust's regex bounds the size of one.
@@ -46,10 +46,8 @@ def _hits(lines: pl.DataFrame) -> pl.DataFrame:
     """Undressed rows that some rule matches: line, message and the head's fields."""
     rough = lines.filter(pl.col("text").str.contains(_ROUGH) & (pl.col("text").str.len_bytes() < 20_000))
     plain = stamped_text(rough)
-    # Only programs' own heads come off; a tracing line's level and target stay and so match nothing.
-    dressed = undress(rough).filter(
-        pl.col("dress").is_in(["syslog", "stamped", "dmesg"]) | pl.col("hostname").is_not_null()
-    )
+    # Heads and shippers' dress come off; a tracing line's level and target stay, and so it matches nothing.
+    dressed = undress(rough).filter(pl.col("dress").is_in(["syslog", "stamped", "dmesg"]) | pl.col("dress").is_null())
     both = pl.concat([plain, dressed.select(plain.columns)])
     hit = both.filter(_ANY_RULE)
     return hit.unique("line", keep="last", maintain_order=True).sort("line")

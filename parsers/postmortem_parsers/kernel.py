@@ -110,8 +110,7 @@ def _add_reports(reports: Reports, context: Context, tables: Tables) -> None:
         kills.extend({"source": context.source, **row} for row in rows)
         if tasks:
             columns = {name: TABLES["tasks"][name] for name in tasks[0]}
-            at = draft.rows(report)[0]
-            time = at[0]["time"] if at else None
+            time = rows[0]["time"]
             frame = pl.DataFrame(tasks, schema=columns, orient="row").with_columns(
                 pl.lit(context.source).alias("source"), pl.lit(time, pl.Datetime("us", "UTC")).alias("time")
             )

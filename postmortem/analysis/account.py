@@ -17,6 +17,10 @@ __all__ = ["Account", "Heap", "Live", "TableShare", "default_heap"]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+# Page cache makes way as heap grows, so that the samples show less growth than there was: most beside the first,
+# unpinned partitions, when the cache of the loaded files is still there. By fit.TERMS.
+_HIDDEN: Floats = np.array([1.07, 1.07, 1.2, 1.2])
+
 
 @dataclasses.dataclass(frozen=True)
 class Live:
@@ -61,6 +65,11 @@ class Heap:
     """No cache counters: growth may have been hidden by page cache that shrank meanwhile."""
     basis: Basis
 
+    @property
+    def best(self) -> Floats:
+        """The best estimate's four shares, with what cache is taken to have hidden."""
+        return self.ramps[0][1] * (_HIDDEN if self.squeezed else 1.0)
+
 
 @dataclasses.dataclass(frozen=True)
 class TableShare:
@@ -91,7 +100,9 @@ class Account:
     heap: Heap
     transient: Quantity
     extraction: Quantity
-    """Heap of PCE extractions in flight; part of `transient`."""
+    """Heap of PCE extractions in flight."""
+    extraction_reserved: int
+    """What the ledger holds for them."""
     neighbour: Quantity | None
     anon: int | None
     """Anonymous memory at the moment, where measured: heap and tables on the heap cannot pass it."""
@@ -131,7 +142,8 @@ def fitted_heap(found: HeapFit, live: Live, *, squeezed: bool) -> Heap:
     # Starts fall into the loads that the fit leaves out: what stands beside a, b, c is there from the start.
     least = np.array([0.0, 0.0, _rest_share(live), 0.0])
     ramps = tuple(
-        (ramp, np.maximum(np.where(keep, shares, usual), least)) for ramp, shares in ((found.ramp, found.shares), *found.alternatives)
+        (ramp, np.maximum(np.where(keep, shares, usual), least))
+        for ramp, shares in ((found.ramp, found.shares), *found.alternatives)
     )
     errors = np.where(keep & np.isfinite(found.errors), found.errors, fallback.errors)
     return Heap(ramps, errors, pinned, unpinned, squeezed, "derived" if pinned or unpinned else "assumed")

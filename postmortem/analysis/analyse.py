@@ -1,7 +1,9 @@
 """The whole analysis of one run, in the order of design.md, section 3."""
 
+import dataclasses
 import datetime as dt
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -16,8 +18,9 @@ from postmortem.analysis.missing import missing
 from postmortem.analysis.moment import account_at, fit_heap, partitions, pool_at
 from postmortem.analysis.resident import resident_at
 from postmortem.analysis.summary import sentence
-from postmortem.analysis.timeline import timeline
+from postmortem.analysis.timeline import closed, timeline
 from postmortem.result import (
+    Arithmetic,
     Attempt,
     BySize,
     PartitionLife,
@@ -69,15 +72,18 @@ class _Report:
         found = fit_heap(chosen.replays, chosen.limit.best if chosen.limit else None, chosen.end)
         account = self._account(found)
         draws = draw(account)
-        grown = _growth(chosen, found, account)
+        grown = _growth(chosen, account, draws)
         typical = float(np.median(account.live.need)) if account.live.count else _typical_need(chosen)
         table = arithmetic.build(account, draws, arithmetic.describe_fit(found, typical) if found else None, grown)
         knowledge = verdict.Knowledge(
             samples=chosen.replays.memory.samples.height >= 8,
+            counters=chosen.replays.memory.has_counters,
             processes=not self.run.table("tasks").is_empty() or _has_processes(self.run),
             host_total=_host_total(self.run),
         )
-        judged = verdict.judge(chosen.ending, account, draws, grown, knowledge, verdict.findings_of(account, draws, grown))
+        judged = verdict.judge(
+            chosen.ending, account, draws, grown, knowledge, verdict.findings_of(account, draws, grown)
+        )
         pool = self._pool(draws)
         bare = Verdict(cause=judged.cause, confidence=round(judged.confidence, 2), summary="", causes=judged.causes)
         text = sentence(_name(self.run), chosen.ending, bare, table, pool, self._phase_name())
@@ -99,7 +105,7 @@ class _Report:
             warnings=self._warnings(draws),
             partitions=self._partitions(),
         )
-        return _with_evidence(result, self.cites, excerpts), self._timeline(account)
+        return _with_evidence(result, self.cites, excerpts), self._timeline(account, table)
 
     def _account(self, found: HeapFit | None) -> Account:
         chosen = self.chosen
@@ -179,7 +185,7 @@ class _Report:
                         name=span.name,
                         start=span.start,
                         end=span.end,
-                        peak=_peak(examined, span.start, end),
+                        peak=_peak(examined, span.start, span.end or examined.end),
                         jobs_done=done,
                         ended="cut" if span.end is None else "complete",
                         attempt=examined.span.number,
@@ -218,37 +224,51 @@ class _Report:
         found += self.placed.warnings
         found += [w for e in self.examined for w in e.warnings]
         if draws is not None and draws.weight[0] == 0:
-            found.append("the best estimate of the heap contradicts a measured counter: the figures lean on the counter")
+            found.append(
+                "the best estimate of the heap contradicts a measured counter: the figures lean on the counter"
+            )
         return list(dict.fromkeys(found))
 
     def _partitions(self) -> list[PartitionLife]:
         found: list[PartitionLife] = []
         for examined in self.examined:
             alive = examined is self.chosen and examined.ending.how not in ("finished", "stopped")
-            names = ("job", "partition", "circuit", "queued", "synth_start", "synth_end", "gpu_start", "prove_returned", "gpu_end", "pinned")
+            names = (
+                "job",
+                "partition",
+                "circuit",
+                "queued",
+                "synth_start",
+                "synth_end",
+                "gpu_start",
+                "prove_returned",
+                "gpu_end",
+                "pinned",
+            )
             found += [
                 PartitionLife(**row, attempt=examined.span.number, alive_at_end=alive and row["gpu_end"] is None)
                 for row in examined.replays.lives.select(names).iter_rows(named=True)
             ]
         return found[-_MOST_PARTITIONS:]
 
-    def _timeline(self, account: Account) -> pl.DataFrame:
+    def _timeline(self, account: Account, table: Arithmetic) -> pl.DataFrame:
         frames: list[pl.DataFrame] = []
         for examined in self.examined:
             own = account if examined is self.chosen else None
             if own is None:
                 own = account_of_other(examined, account)
-            frames.append(
-                timeline(
-                    examined.replays,
-                    own,
-                    examined.end,
-                    attempt=examined.span.number,
-                    limit=examined.limit.best if examined.limit else None,
-                    budget=examined.budget.best if examined.budget else None,
-                    jobs_done=_jobs_done(examined.run),
-                )
+            frame = timeline(
+                examined.replays,
+                own,
+                examined.end,
+                attempt=examined.span.number,
+                limit=examined.limit.best if examined.limit else None,
+                budget=examined.budget.best if examined.budget else None,
+                jobs_done=_jobs_done(examined.run),
             )
+            if examined is self.chosen:
+                frame = closed(frame, table.parts, account.pool_total.best - account.pool_in_use)
+            frames.append(frame)
         return pl.concat(frames)
 
 
@@ -265,14 +285,10 @@ def account_of_other(examined: Examined, chosen: Account) -> Account:
         neighbour=None,
         found=None,
     )
-    import dataclasses  # noqa: PLC0415
-
     return dataclasses.replace(account, heap=chosen.heap)
 
 
 def _with_evidence(result: Result, cites: Citations, excerpts: Excerpts) -> Result:
-    import msgspec  # noqa: PLC0415
-
     return msgspec.structs.replace(result, evidence=cites.evidence(excerpts))
 
 
@@ -304,7 +320,9 @@ def _peak(examined: Examined, start: dt.datetime | None, end: dt.datetime | None
     row = rows.sort("current").row(-1, named=True)
     half = examined.replays.memory.step // 2
     at = (examined.cites.run.cite(row["source"], row["line"]),)
-    return Quantity(low=row["current"] - half, best=row["current"], high=row["current"] + half, basis="measured", lines=at)
+    return Quantity(
+        low=row["current"] - half, best=row["current"], high=row["current"] + half, basis="measured", lines=at
+    )
 
 
 def _typical_need(examined: Examined) -> float:
@@ -359,7 +377,7 @@ def _from_processes(run: Run, chosen: Examined, cites: Citations) -> Quantity | 
     return Quantity(low=0, best=value, high=value, basis="measured", lines=lines)
 
 
-def _growth(chosen: Examined, found: HeapFit | None, account: Account) -> Growth | None:
+def _growth(chosen: Examined, account: Account, draws: Draws | None) -> Growth | None:
     """The test for a leak, on samples below the limit."""
     samples = chosen.replays.memory.upto(chosen.end)
     if samples.height < 8 or chosen.limit is None or chosen.replays.lives.is_empty():
@@ -368,10 +386,10 @@ def _growth(chosen: Examined, found: HeapFit | None, account: Account) -> Growth
     rest = samples["unreclaimable"].cast(pl.Float64).to_numpy() - resident_at(chosen.replays.tables, times)
     rest = rest - pool_at(chosen.replays.pool, times)
     arrays = partitions(chosen.replays.lives)
-    ramp, shares = account.heap.ramps[0] if found is None else (found.ramp, account.heap.ramps[0][1])
-    base = rest - features(arrays, times, ramp) @ shares
+    base = rest - features(arrays, times, account.heap.ramps[0][0]) @ account.heap.best
     done = np.searchsorted(np.sort(arrays.end), times, side="right").astype(float)
     loaded = max((t.end.timestamp() for t in chosen.replays.tables if t.end), default=0.0)
     usable = (samples["current"].to_numpy() < 0.995 * chosen.limit.best) & (times > loaded + 10)
     final = float(np.searchsorted(np.sort(arrays.end), times[-1], side="right"))
-    return growth(base[usable], done[usable], (final, float(account.unreclaimable.best) if account.unreclaimable else 0.0))
+    at_kill = float(draws.interval(draws.overhead)[1]) if draws is not None and account.killed else 0.0
+    return growth(base[usable], done[usable], (final, at_kill))

@@ -4,7 +4,7 @@ from postmortem.analysis.account import Account
 from postmortem.analysis.draws import Draws
 from postmortem.analysis.fit import HeapFit, Ramp
 from postmortem.analysis.growth import Growth
-from postmortem.result import Arithmetic, Basis, Fit, FitTerm, Part, Quantity
+from postmortem.result import Arithmetic, Basis, Fit, FitTerm, Part, Quantity, weakest
 from postmortem.units import GIB, format_gib
 
 __all__ = ["build", "describe_fit"]
@@ -41,7 +41,14 @@ def _sum(excesses: list[Quantity], draws: Draws | None) -> Quantity:
     if draws is None:
         return Quantity(low=best, best=best, high=best, basis="modelled")
     total = (
-        draws.overhead - draws.margin + draws.uncovered + draws.working_actual - draws.working_provision + draws.transient + draws.neighbour
+        draws.overhead
+        - draws.margin
+        + draws.uncovered
+        + draws.working_actual
+        - draws.working_provision
+        + draws.transient
+        - draws.transient_provision
+        + draws.neighbour
     )
     low, middle, high = draws.interval(total)
     shift = best - middle
@@ -49,8 +56,8 @@ def _sum(excesses: list[Quantity], draws: Draws | None) -> Quantity:
 
 
 def _weakest(quantities: list[Quantity]) -> Basis:
-    order: tuple[Basis, ...] = ("measured", "derived", "modelled", "assumed")
-    return max((q.basis for q in quantities), key=order.index)
+    bases: list[Basis] = [quantity.basis for quantity in quantities]
+    return weakest(*bases)
 
 
 def _parts(account: Account, draws: Draws, growth: Growth | None) -> list[Part]:
@@ -74,18 +81,23 @@ def _parts(account: Account, draws: Draws, growth: Growth | None) -> list[Part]:
         )
     )
     uncovered = _quantity(draws, draws.uncovered, heap_basis, pool_lines)
-    parts.append(Part(part="pinned_uncovered", provision=_ZERO, actual=uncovered, excess=uncovered, note=_pool_note(account)))
+    parts.append(
+        Part(part="pinned_uncovered", provision=_ZERO, actual=uncovered, excess=uncovered, note=_pool_note(account))
+    )
     if account.transient.high or account.extraction.high:
         lines = account.transient.lines + account.extraction.lines
-        transient = _quantity(draws, draws.transient, "modelled", lines)
-        parts.append(Part(part="transient", provision=_ZERO, actual=transient, excess=transient))
-    if account.neighbour is not None:
         parts.append(
-            Part(part="neighbour", provision=_ZERO, actual=account.neighbour, excess=account.neighbour)
+            Part(
+                part="transient",
+                provision=_quantity(draws, draws.transient_provision, "modelled", lines),
+                actual=_quantity(draws, draws.transient, "modelled", lines),
+                excess=_quantity(draws, draws.transient - draws.transient_provision, "modelled", lines),
+            )
         )
+    if account.neighbour is not None:
+        parts.append(Part(part="neighbour", provision=_ZERO, actual=account.neighbour, excess=account.neighbour))
     margin = account.limit - account.budget if account.limit and account.budget else _ZERO
     basis = _weakest([account.unreclaimable or _ZERO, reserved])
-    basis = "derived" if basis == "measured" else basis
     if heap_basis == "assumed":
         basis = "assumed"
     cites = (account.unreclaimable or _ZERO).lines
@@ -119,14 +131,14 @@ def _pool_note(account: Account) -> str | None:
     idle = account.pool_total.best - account.pool_in_use
     if not account.pool_total.best:
         return None
-    return f"pool {format_gib(account.pool_total.best)}: in use {format_gib(account.pool_in_use)}, idle {format_gib(idle)}"
+    return (
+        f"pool {format_gib(account.pool_total.best)}: in use {format_gib(account.pool_in_use)}, idle {format_gib(idle)}"
+    )
 
 
 def _overhead_note(account: Account) -> str | None:
     if account.shmem_unmapped and account.shmem_unmapped > GIB // 4:
-        return (
-            f"{format_gib(account.shmem_unmapped)} of shared memory is mapped by no process: files in /dev/shm or another tmpfs"
-        )
+        return f"{format_gib(account.shmem_unmapped)} of shared memory is mapped by no process: files in /dev/shm or another tmpfs"
     return None
 
 
@@ -146,10 +158,14 @@ def _split(account: Account, draws: Draws, growth: Growth | None) -> dict[str, Q
         rest = account.shmem - account.pool_total.best - account.pinned_tables
         low = rest - sum(t.actual.high - t.actual.best for t in account.tables if t.name.startswith("srs:"))
         if rest > GIB // 16:
-            split["shared memory beside pool and tables"] = Quantity(low=max(0, low), best=rest, high=rest, basis="derived")
+            split["shared memory beside pool and tables"] = Quantity(
+                low=max(0, low), best=rest, high=rest, basis="derived"
+            )
     if growth is not None and growth.steady:
         low, best, high = (round(max(0.0, slope) * growth.done) for slope in (growth.low, growth.slope, growth.high))
-        split["growth with completed work"] = Quantity(low=low, best=min(best, max(overhead, 0)), high=high, basis="derived")
+        split["growth with completed work"] = Quantity(
+            low=low, best=min(best, max(overhead, 0)), high=high, basis="derived"
+        )
     return split
 
 

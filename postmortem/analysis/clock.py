@@ -155,9 +155,7 @@ def _give_year(group: pl.DataFrame, reference: tuple[dt.datetime, dt.datetime] |
     return group.with_columns(time=pl.col("time").dt.offset_by(f"{year - last.year}y"))
 
 
-def _shift(
-    times: pl.Series, reference: tuple[dt.datetime, dt.datetime] | None, stated: int | None
-) -> tuple[int, str]:
+def _shift(times: pl.Series, reference: tuple[dt.datetime, dt.datetime] | None, stated: int | None) -> tuple[int, str]:
     """Minutes east of UTC of a zoneless clock, and why."""
     if stated is not None:
         return stated, "as stated with --tz"
@@ -177,7 +175,7 @@ def _overlap(times: pl.Series, reference: tuple[dt.datetime, dt.datetime], shift
     grace = dt.timedelta(minutes=1)
     low = reference[0] - grace + dt.timedelta(minutes=shift)
     high = reference[1] + grace + dt.timedelta(minutes=shift)
-    return float(times.is_between(low, high).mean() or 0.0)
+    return float(times.is_between(low, high).sum()) / max(1, len(times))
 
 
 def _place_uptimes(

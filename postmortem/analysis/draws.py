@@ -34,6 +34,7 @@ class Draws:
     working_provision: Floats
     tables: Floats
     transient: Floats
+    transient_provision: Floats
     neighbour: Floats
     overhead: Floats
     margin: Floats
@@ -45,7 +46,9 @@ class Draws:
 
     def interval(self, values: Floats) -> tuple[int, int, int]:
         """(low, best, high): the central 95 % of the draws, the best estimate kept inside."""
-        low, middle, high = (float(v) for v in np.quantile(values, (0.025, 0.5, 0.975), weights=self.weight, method="inverted_cdf"))
+        low, middle, high = (
+            float(v) for v in np.quantile(values, (0.025, 0.5, 0.975), weights=self.weight, method="inverted_cdf")
+        )
         best = float(np.clip(values[0], low, high)) if self.trusted else middle
         return round(low), round(best), round(high)
 
@@ -67,10 +70,12 @@ def draw(account: Account) -> Draws | None:
     provision = np.maximum(_sample(rng, account.reserved) - account.permanent, 0) if account.reserved else np.zeros(_N)
     tables = sum((_sample(rng, t.actual) for t in account.tables), np.zeros(_N))
     pool = _sample(rng, account.pool_total)
-    heap_each = _heap(rng, account)
+    heap_each, extraction = _bounded(rng, account, _heap(rng, account), _sample(rng, account.extraction))
     heap = heap_each.sum(axis=1)
+    extraction_provision = np.minimum(provision, float(account.extraction_reserved))
+    provision = provision - extraction_provision
     covered = np.minimum(_covered(account, heap_each, heap, provision), pool)
-    transient = _sample(rng, account.transient) + _sample(rng, account.extraction)
+    transient = _sample(rng, account.transient) + extraction
     neighbour = _sample(rng, account.neighbour) if account.neighbour else np.zeros(_N)
     overhead = unreclaimable - tables - pool - heap - transient - neighbour
     return Draws(
@@ -81,10 +86,11 @@ def draw(account: Account) -> Draws | None:
         working_provision=provision,
         tables=tables,
         transient=transient,
+        transient_provision=extraction_provision,
         neighbour=neighbour,
         overhead=overhead,
         margin=limit - budget,
-        slack=budget - account.permanent - provision,
+        slack=budget - account.permanent - provision - extraction_provision,
         weight=(weight := _weights(account, overhead)),
         trusted=_measured(account) and weight[0] > 0,
     )
@@ -116,7 +122,7 @@ def _heap(rng: np.random.Generator, account: Account) -> Floats:
     if not heap.measured_pinned:
         rest = float(np.median(live.rest / np.maximum(live.need, 1.0)))
         drawn[:, 1] = rng.uniform(min(rest, 1.0), 1.0, _N)
-    drawn[0] = shares[0]
+    drawn[0] = heap.best
     drawn = np.clip(drawn, 0.0, 1.2)
     first = np.where(live.pinned, 0, 2)
     per = drawn[:, first] + drawn[:, first + 1] * grown[choice]
@@ -127,32 +133,43 @@ def _heap(rng: np.random.Generator, account: Account) -> Floats:
     # After prove_start returns only the rest is left.
     after = live.rest / np.maximum(live.need, 1.0)
     per = np.where(live.released, np.minimum(per, after), per)
-    return _bounded(rng, account, per * live.need)
+    return per * live.need
 
 
 def _squeeze(rng: np.random.Generator, pinned: Bools, *, squeezed: bool) -> Floats:
-    """Without cache counters the growth of the first, unpinned partitions is partly hidden by cache that made way."""
+    """Without cache counters growth is partly hidden by cache that made way, most of all that of the first partitions."""
     if not squeezed:
         return np.ones((_N, len(pinned)))
-    factor = rng.uniform(1.0, 1.3, (_N, 1))
-    factor[0] = 1.2
-    return np.where(pinned, 1.0, factor)
+    first, later = rng.uniform(1.0, 1.3, (_N, 1)), rng.uniform(1.0, 1.15, (_N, 1))
+    first[0] = later[0] = 1.0  # the best estimate has it already
+    return np.where(pinned, later, first)
 
 
-def _bounded(rng: np.random.Generator, account: Account, heap: Floats) -> Floats:
-    """Heap is anonymous memory: no more than was measured of it, less the tables on the heap."""
+def _bounded(rng: np.random.Generator, account: Account, heap: Floats, extraction: Floats) -> tuple[Floats, Floats]:
+    """Heap and extractions are anonymous memory: no more than was measured of it, less the tables on the heap."""
     total = np.maximum(heap.sum(axis=1, keepdims=True), 1.0)
     if account.heap_by_anon is not None:
-        return heap * (_sample(rng, account.heap_by_anon)[:, None] / total)
+        grown = _sample(rng, account.heap_by_anon)[:, None]
+        if not account.extraction.high:
+            return heap * (grown / total), extraction
+        heap, extraction = _scaled(heap, extraction, grown[:, 0])
+        left = np.maximum(grown[:, 0] - heap.sum(axis=1), 0.0)
+        return heap, np.minimum(left, account.extraction.high)
     if account.anon is None:
-        return heap
+        return heap, extraction
     most = max(0.0, account.anon - 0.98 * account.heap_tables)
     wanted = total
     if not (account.heap.measured_pinned or account.heap.measured_unpinned):
         # Nothing was measured of single partitions: anything up to all anonymous memory may be theirs.
         more = rng.random((_N, 1)) * np.maximum(most - total, 0)
         wanted = np.where(rng.random((_N, 1)) < 0.5, total + more, total)
-    return heap * np.minimum(wanted, most) / total
+    return _scaled(heap * wanted / total, extraction, np.full(_N, most))
+
+
+def _scaled(heap: Floats, extraction: Floats, most: Floats) -> tuple[Floats, Floats]:
+    """Both scaled down together where their sum passes what was measured."""
+    factor = np.minimum(1.0, most / np.maximum(heap.sum(axis=1) + extraction, 1.0))
+    return heap * factor[:, None], extraction * factor
 
 
 def _covered(account: Account, heap_each: Floats, heap: Floats, provision: Floats) -> Floats:

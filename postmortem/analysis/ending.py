@@ -58,8 +58,8 @@ class _Case:
     code: int | None = None
     signal: int | None = None
     code_at: tuple[int, int] | None = None
-    evidence: list[Finding] = dataclasses.field(default_factory=list)
-    against: list[Finding] = dataclasses.field(default_factory=list)
+    evidence: list[Finding] = dataclasses.field(default_factory=list[Finding])
+    against: list[Finding] = dataclasses.field(default_factory=list[Finding])
 
     def ends(self, *what: str) -> pl.DataFrame:
         return self.facts.run.table("ends").filter(pl.col("what").is_in(what))
@@ -87,7 +87,11 @@ _Answer = tuple[How, Literal["proven", "probable", "weak"], Victim | None, dt.da
 
 
 def _ending(
-    case: _Case, how: How, certainty: Literal["proven", "probable", "weak"], victim: Victim | None, time: dt.datetime | None
+    case: _Case,
+    how: How,
+    certainty: Literal["proven", "probable", "weak"],
+    victim: Victim | None,
+    time: dt.datetime | None,
 ) -> Ending:
     known = [t for t in (case.facts.log_end, case.facts.evidence_end) if t is not None]
     uncertainty = 1.0 if time is not None else None
@@ -126,7 +130,10 @@ def _read_exit(case: _Case) -> None:
         if case.code is None and case.signal is not None:
             case.code = 128 + case.signal
         case.code_at = (row["source"], row["line"])
-    masked = rows.filter(pl.col("code").is_not_null() & (pl.col("code") != (case.code if case.code is not None else -1)))
+    _distrust_zero(case)
+    masked = rows.filter(
+        pl.col("code").is_not_null() & (pl.col("code") != (case.code if case.code is not None else -1))
+    )
     for row in masked.head(3).iter_rows(named=True):
         if case.code is None and row["by"] == "wrapper":
             continue
@@ -135,6 +142,19 @@ def _read_exit(case: _Case) -> None:
             (row["source"], row["line"]),
             weight=0.2,
         )
+
+
+def _distrust_zero(case: _Case) -> None:
+    """Exit code 0 of a daemon that lost its clients in the middle of a phase, without a word: a pipe's, not its own."""
+    if case.code != 0 or case.code_at is None or case.ends("stopped", "stop_request").height:
+        return
+    if case.facts.open_phase and case.ends("client_error").height:
+        case.doubt(
+            "an exit code of 0 is reported, but the log stops inside a phase and the client lost the connection: "
+            "the code is that of a pipe or a negation",
+            case.code_at,
+        )
+        case.code = case.signal = case.code_at = None
 
 
 def _by_report(case: _Case) -> _Answer | None:
@@ -182,7 +202,9 @@ def _by_counter(case: _Case) -> _Answer | None:
         return None
     risen = counted.filter(pl.col("oom_kill") > counted["oom_kill"][0]).row(0, named=True)
     if case.code == 0 or (case.ends("stopped").height and not case.facts.open_phase):
-        case.doubt("the cgroup's oom_kill counter rose, yet the daemon ended in order", (risen["source"], risen["line"]))
+        case.doubt(
+            "the cgroup's oom_kill counter rose, yet the daemon ended in order", (risen["source"], risen["line"])
+        )
         return None
     case.say(
         f"the cgroup's oom_kill counter rose from {counted['oom_kill'][0]} to {counted['oom_kill'][-1]}",
@@ -237,20 +259,25 @@ def _by_stop(case: _Case) -> _Answer | None:
     stopped, asked = case.ends("stopped"), case.ends("stop_request")
     for rows, text in ((asked, "asked to stop"), (stopped, "the daemon stopped in order")):
         for row in rows.tail(1).iter_rows(named=True):
-            case.say(f"{text}: {_short(row['text'])}", (row["source"], row["line"]))
+            said = _short(row["text"] or row["name"])
+            case.say(f"{text}: {said}" if said else text, (row["source"], row["line"]))
     if case.code in _STOP_CODES and case.code_at is not None:
         case.say(f"exit code {case.code}: {_STOP_CODES[case.code]}", case.code_at)
         return "stopped", "proven", None, None
     if asked.height or stopped.height:
-        if not case.facts.open_phase and (stopped.height or asked.filter(pl.col("signal").eq_missing(15)).is_empty()):
-            return "finished", "proven" if stopped.height else "probable", None, None
-        return "stopped", "proven", None, None
-    if case.code is not None and case.code_at is not None:
-        case.say(f"exit code {case.code}", case.code_at)
-        if case.code == 0:
-            return "finished", "proven", None, None
-        return "crashed", "probable", None, None
-    return None
+        terminated = asked.filter(pl.col("signal").eq_missing(15)).height > 0
+        done = not case.facts.open_phase and (stopped.height > 0 or not terminated)
+        certainty = "proven" if stopped.height or not done else "probable"
+        return "finished" if done else "stopped", certainty, None, None
+    return _by_code(case)
+
+
+def _by_code(case: _Case) -> _Answer | None:
+    """An exit code alone: zero is an orderly end, another an error of the program's own."""
+    if case.code is None or case.code_at is None:
+        return None
+    case.say(f"exit code {case.code}", case.code_at)
+    return ("finished", "proven", None, None) if case.code == 0 else ("crashed", "probable", None, None)
 
 
 def _by_kill_signal(case: _Case) -> _Answer | None:
@@ -309,7 +336,9 @@ def _near_limit(case: _Case) -> bool:
     if samples.height:
         last = samples["time"][-1]
         tail = samples.filter(pl.col("time") >= last - _TAIL)
-        top = tail.sort("current").row(-1, named=True)
+        top = (
+            tail.filter(pl.col("current") >= 0.995 * pl.col("current").max()).sort("unreclaimable").row(-1, named=True)
+        )
         slack = facts.memory.step
         if top["current"] + slack >= _NEAR * facts.limit:
             if top["reclaimable"] is not None and top["unreclaimable"] < 0.9 * facts.limit:

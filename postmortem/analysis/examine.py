@@ -12,7 +12,7 @@ from postmortem.analysis.moment import Replays, Stats, pool_at
 from postmortem.model import MemoryModel
 from postmortem.result import Ending, Quantity
 from postmortem.run import Run
-from postmortem.units import GIB, format_gib
+from postmortem.units import format_gib
 
 __all__ = ["Examined", "examine"]
 
@@ -61,7 +61,9 @@ def examine(
     found_extractions = resident.extractions(run.table("resident"))
     replays = Replays(
         pool=replayed,
-        ledger=ledger.replay(run.table("budget"), found_lives, found_tables, found_extractions, model, budget.best if budget else None),
+        ledger=ledger.replay(
+            run.table("budget"), found_lives, found_tables, found_extractions, model, budget.best if budget else None
+        ),
         tables=found_tables,
         extractions=found_extractions,
         lives=found_lives,
@@ -83,7 +85,7 @@ def examine(
         open_phase=any(p.end is None for p in own_phases[-1:]),
     )
     decided = ending.decide(facts, cites)
-    stats = _stats(mine, series, decided)
+    stats = _stats(mine, series)
     moment = _moment(decided, log_end, evidence_end, series, died=decided.how in ending.MEMORY_DEATHS)
     return Examined(
         span=span,
@@ -121,7 +123,11 @@ def _fitting_model(run: Run, budget: Quantity | None, warnings: list[str]) -> Me
 
 def _log_end(run: Run) -> dt.datetime | None:
     """The newest dated line of the daemon's own log; for runs without one, of any table."""
-    sources = set(run.table("work")["source"].unique()) | set(run.table("pool")["source"].unique()) | set(run.table("budget")["source"].unique())
+    sources = (
+        set(run.table("work")["source"].unique())
+        | set(run.table("pool")["source"].unique())
+        | set(run.table("budget")["source"].unique())
+    )
     times = [t for name in ("work", "pool", "budget", "resident") for t in _dated(run, name)]
     own = run.lines_time.filter(pl.col("source").is_in(list(sources)) & pl.col("time").is_not_null())
     inside = own.filter(pl.col("time").is_between(*_bounds(run)))["time"].max() if own.height else None
@@ -130,7 +136,11 @@ def _log_end(run: Run) -> dt.datetime | None:
 
 def _bounds(run: Run) -> tuple[dt.datetime, dt.datetime]:
     """First and last dated row of the attempt's own tables (the next attempt's lines lie beyond)."""
-    times = [t for name in ("work", "pool", "budget", "resident", "ends", "phases") for t in (run.table(name)["time"].min(), run.table(name)["time"].max())]
+    times = [
+        t
+        for name in ("work", "pool", "budget", "resident", "ends", "phases")
+        for t in (run.table(name)["time"].min(), run.table(name)["time"].max())
+    ]
     known = [t for t in times if isinstance(t, dt.datetime)]
     far = dt.datetime.max.replace(tzinfo=dt.UTC)
     if not known:
@@ -152,7 +162,9 @@ def _latest(times: list[object]) -> dt.datetime | None:
 def _within(time: dt.datetime | None, span: attempts.Span) -> bool:
     if time is None or span.start is None:
         return span.end is None
-    return (span.number == 1 or time >= span.start - dt.timedelta(seconds=5)) and (span.end is None or time < span.end - dt.timedelta(seconds=2))
+    return (span.number == 1 or time >= span.start - dt.timedelta(seconds=5)) and (
+        span.end is None or time < span.end - dt.timedelta(seconds=2)
+    )
 
 
 def _budget(whole: Run, run: Run, span: attempts.Span, cites: Citations) -> Quantity | None:
@@ -174,7 +186,13 @@ def _budget(whole: Run, run: Run, span: attempts.Span, cites: Citations) -> Quan
     if marks.is_empty():
         return None
     row = marks.row(-1, named=True)
-    return Quantity(low=row["value"], best=row["value"], high=row["value"], basis="measured", lines=cites.all((row["source"], row["line"])))
+    return Quantity(
+        low=row["value"],
+        best=row["value"],
+        high=row["value"],
+        basis="measured",
+        lines=cites.all((row["source"], row["line"])),
+    )
 
 
 def _limit(whole: Run, run: Run, series: Memory, mine: pl.DataFrame, cites: Citations) -> Quantity | None:
@@ -188,9 +206,15 @@ def _limit(whole: Run, run: Run, series: Memory, mine: pl.DataFrame, cites: Cita
         return _exact(row["limit"], 0, cites.all((row["source"], row["first_line"] or row["line"])))
     if not series.empty and series.samples["limit"].null_count() < series.samples.height:
         row = series.samples.filter(pl.col("limit").is_not_null()).row(-1, named=True)
-        ulp = run.table("samples").filter((pl.col("metric") == "limit") & (pl.col("source") == row["source"]))["value_ulp"].drop_nulls()
+        ulp = (
+            run.table("samples")
+            .filter((pl.col("metric") == "limit") & (pl.col("source") == row["source"]))["value_ulp"]
+            .drop_nulls()
+        )
         return _exact(row["limit"], int(ulp[0]) if len(ulp) else 0, cites.all((row["source"], row["line"])))
-    marks = whole.table("marks").filter(pl.col("what").is_in(["limit_stated", "probe_limit"]) & pl.col("value").is_not_null())
+    marks = whole.table("marks").filter(
+        pl.col("what").is_in(["limit_stated", "probe_limit"]) & pl.col("value").is_not_null()
+    )
     if marks.height:
         row = marks.sort("value_ulp", nulls_last=False).row(0, named=True)
         return _exact(row["value"], row["value_ulp"] or 0, cites.all((row["source"], row["line"])))
@@ -214,7 +238,7 @@ def _least_use(replays: Replays, moment: dt.datetime | None) -> int | None:
     return int(pool_at(replays.pool, seconds)[0]) + tables + heap
 
 
-def _stats(mine: pl.DataFrame, series: Memory, decided: Ending) -> Stats:
+def _stats(mine: pl.DataFrame, series: Memory) -> Stats:
     """A measured breakdown at the end: the kill report's, else the last sample's counters."""
     reports = mine.filter(pl.col("usage").is_not_null() & (pl.col("constraint") == "memcg"))
     if reports.height:

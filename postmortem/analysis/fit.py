@@ -54,6 +54,13 @@ class Partitions:
     need: Floats
     """Bytes that the profile says one needs in all (a, b, c and the rest)."""
 
+    def only(self, index: int) -> "Partitions":
+        """One of them."""
+        one = slice(index, index + 1)
+        return Partitions(
+            self.start[one], self.synth_end[one], self.returned[one], self.end[one], self.pinned[one], self.need[one]
+        )
+
     @property
     def typical_synthesis(self) -> float:
         """Median synthesis time, seconds; 40 where none ended (only the ramp's scale depends on it)."""

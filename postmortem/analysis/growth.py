@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 _MIN_WORK = 6
 _MAX_POINTS = 400
+_STEADY = 0.75  # a leak's last third grows like the whole; noise and a little cache are allowed for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Growth:
     """Slope in the last third of the work, as a share of the whole's."""
     steady: bool
     """Grows to the end, clearly above zero."""
+    least: float
+    """What has grown at least, bytes: page cache can hide growth in the samples, never at the kill."""
 
     @property
     def total(self) -> float:
@@ -40,23 +43,31 @@ class Growth:
 
 
 def growth(base: Floats, done: Floats, final: tuple[float, float]) -> Growth | None:
-    """From the base (bytes) at samples below the limit, and completed work at each; `final` = work and base at the end.
+    """From the base (bytes) at samples below the limit, and completed work at each; `final` = work and base at the kill.
 
     None when too little work was completed to tell.
     """
-    final_done, _ = final
+    final_done, final_base = final
     if len(base) < 8 or final_done < _MIN_WORK or np.ptp(done) < _MIN_WORK:
         return None
     work, level = _lower_envelope(done, base)
     if len(work) < 5:
         return None
-    slope, _, low, high = (float(v) for v in theilslopes(level, work))
+    slope, low, high = _slope(work, level)
     # A staircase ends flat: compare the last third of the work with the whole.
     cut = work[0] + (work[-1] - work[0]) * 2 / 3
     tail = work >= cut
-    last = float(theilslopes(level[tail], work[tail])[0]) if tail.sum() >= 3 and np.ptp(work[tail]) > 0 else 0.0
+    last = _slope(work[tail], level[tail])[0] if tail.sum() >= 3 and np.ptp(work[tail]) > 0 else 0.0
     share = last / slope if slope > 0 else 0.0
-    return Growth(slope, low, high, final_done, share, steady=low > 0 and share >= 0.5)
+    early = base[done <= final_done / 4]
+    least = max(0.0, final_base - float(early.min())) if len(early) else 0.0
+    return Growth(slope, low, high, final_done, share, steady=low > 0 and share >= _STEADY, least=least)
+
+
+def _slope(work: Floats, level: Floats) -> tuple[float, float, float]:
+    """Theil-Sen slope with its 95 % interval."""
+    slope, _, low, high = np.asarray(theilslopes(level, work), dtype=float).tolist()
+    return slope, low, high
 
 
 def _lower_envelope(done: Floats, base: Floats) -> tuple[Floats, Floats]:

@@ -47,7 +47,7 @@ def concerns(kills: pl.DataFrame, run: Run, span: Span, log_end: dt.datetime | N
     if kills.is_empty():
         return kills
     low = span.start - _GRACE if span.start else None
-    high = span.end if span.end else (log_end + dt.timedelta(hours=1) if log_end else None)
+    high = span.end or (log_end + dt.timedelta(hours=1) if log_end else None)
     dated = pl.col("time").is_not_null()
     inside = pl.lit(value=True)
     if low is not None:

@@ -79,7 +79,10 @@ def memory(samples: pl.DataFrame) -> Memory:
 def _one_subject(rows: pl.DataFrame) -> pl.DataFrame:
     """Several cgroups in one capture: the one that was sampled most."""
     counts = (
-        rows.filter(pl.col("metric") == "current").group_by("subject").len().sort(["len", "subject"], descending=[True, False])
+        rows.filter(pl.col("metric") == "current")
+        .group_by("subject")
+        .len()
+        .sort(["len", "subject"], descending=[True, False])
     )
     return rows.filter(pl.col("subject").eq_missing(counts["subject"][0]))
 

@@ -54,7 +54,11 @@ def missing(run: Run, memory: Memory, ending: Ending, limit: Quantity | None, bu
     if limit is None:
         lack("the memory limit", "no arithmetic without it", "cat /sys/fs/cgroup/memory.max   # or give --limit 342GiB")
     if budget is None:
-        lack("the daemon's budget", "no slack and no margin without it", "give --budget 331GiB, or keep the log's first lines")
+        lack(
+            "the daemon's budget",
+            "no slack and no margin without it",
+            "give --budget 331GiB, or keep the log's first lines",
+        )
     if run.model.circuits and run.table("budget").filter(pl.col("op").is_in(["acquire", "release"])).is_empty():
         lack(
             "DEBUG lines of the budget ledger",

@@ -108,7 +108,9 @@ def live_at(replays: Replays, moment: dt.datetime) -> Live:
     arrays = partitions(rows)
     now = moment.timestamp()
     released = arrays.returned <= now
-    synthesis = np.where(arrays.synth_end < _NEVER, arrays.synth_end - arrays.start, partitions(replays.lives).typical_synthesis)
+    synthesis = np.where(
+        arrays.synth_end < _NEVER, arrays.synth_end - arrays.start, partitions(replays.lives).typical_synthesis
+    )
     holders = arrays.pinned & ~released
     in_use = float(pool_at(replays.pool, np.array([now]), "in_use")[0])
     held = np.where(holders, in_use / max(1, int(holders.sum())), 0.0)
@@ -126,7 +128,9 @@ def live_at(replays: Replays, moment: dt.datetime) -> Live:
         rest=rows["needs_rest"].cast(pl.Float64).to_numpy(),
         reservation=np.where(released, full - abc, full),
         held=held,
-        paced=(rows["circuit"].is_in(ended.to_list(), nulls_equal=True) | (replays.lives["circuit"].n_unique() == 1)).to_numpy(),
+        paced=(
+            rows["circuit"].is_in(ended.to_list(), nulls_equal=True) | (replays.lives["circuit"].n_unique() == 1)
+        ).to_numpy(),
     )
 
 
@@ -159,10 +163,12 @@ def account_at(
 ) -> Account:
     """Everything that the arithmetic needs at a moment."""
     live = live_at(replays, moment)
-    heap = _heap(found, live, replays, stats)
+    heap = _heap(found, live, replays)
     loading = loading_at(replays.tables, moment)
     shares = _loaded_shares(replays, loading, moment, limit)
-    tables = [_table(t, shares.get(t.name), cites) for t in replays.tables if t.start <= moment and not _gone(t, moment)]
+    tables = [
+        _table(t, shares.get(t.name), cites) for t in replays.tables if t.start <= moment and not _gone(t, moment)
+    ]
     charged, reclaimable, unreclaimable = _charge(replays, moment, cites, stats, limit, killed=killed)
     pool_total = int(pool_at(replays.pool, np.array([moment.timestamp()]))[0])
     in_use = int(pool_at(replays.pool, np.array([moment.timestamp()]), "in_use")[0])
@@ -183,7 +189,8 @@ def account_at(
         live=live,
         heap=heap,
         transient=_transient(loading, shares, cites),
-        extraction=_extraction(replays, moment, stats, cites),
+        extraction=_extraction(replays, moment, cites),
+        extraction_reserved=len(_extracting(replays, moment)) * replays.model.pce_extraction,
         neighbour=neighbour,
         anon=stats.anon,
         heap_by_anon=_heap_by_anon(replays, moment, stats, cites) if live.count else None,
@@ -196,7 +203,7 @@ def account_at(
     )
 
 
-def _heap(found: HeapFit | None, live: Live, replays: Replays, stats: Stats) -> Heap:
+def _heap(found: HeapFit | None, live: Live, replays: Replays) -> Heap:
     squeezed = not replays.memory.has_counters
     return fitted_heap(found, live, squeezed=squeezed) if found else default_heap(live)
 
@@ -245,7 +252,9 @@ def _slope(memory: Memory, start: dt.datetime, end: dt.datetime, limit: int | No
         rows = rows.filter(pl.col("current") < 0.99 * limit)
     if rows.height < 4:
         return None
-    change = (rows["unreclaimable"][-1] - rows["unreclaimable"][0]) / (rows["time"][-1] - rows["time"][0]).total_seconds()
+    change = (rows["unreclaimable"][-1] - rows["unreclaimable"][0]) / (
+        rows["time"][-1] - rows["time"][0]
+    ).total_seconds()
     return float(change)
 
 
@@ -260,9 +269,14 @@ def _transient(loading: list[ResidentTable], shares: dict[str, Quantity], cites:
     return Quantity(low=low, best=best, high=high, basis="modelled" if tables else "derived", lines=lines)
 
 
-def _extraction(replays: Replays, moment: dt.datetime, stats: Stats, cites: Citations) -> Quantity:
+def _extracting(replays: Replays, moment: dt.datetime) -> list[Extraction]:
+    """Extractions in flight."""
+    return [e for e in replays.extractions if e.start <= moment and (e.end is None or e.end > moment)]
+
+
+def _extraction(replays: Replays, moment: dt.datetime, cites: Citations) -> Quantity:
     """Heap of PCE extractions in flight: at least the table that grows, at most it and its working copy."""
-    running = [e for e in replays.extractions if e.start <= moment and (e.end is None or e.end > moment)]
+    running = _extracting(replays, moment)
     low = best = high = 0
     for extraction in running:
         circuit = replays.model.circuit(extraction.circuit)
@@ -322,11 +336,15 @@ def _charge(
     row = rows.row(-1, named=True)
     half = replays.memory.step // 2
     at = cites.all((row["source"], row["line"]))
-    charged = Quantity(low=row["current"] - half, best=row["current"], high=row["current"] + half, basis="measured", lines=at)
+    charged = Quantity(
+        low=row["current"] - half, best=row["current"], high=row["current"] + half, basis="measured", lines=at
+    )
     now = np.array([moment.timestamp()])
     known = resident_at(replays.tables, now)[0] + pool_at(replays.pool, now)[0]
     if row["reclaimable"] is not None:
-        cache = Quantity(low=row["reclaimable"], best=row["reclaimable"], high=row["reclaimable"], basis="measured", lines=at)
+        cache = Quantity(
+            low=row["reclaimable"], best=row["reclaimable"], high=row["reclaimable"], basis="measured", lines=at
+        )
         return charged, cache, charged - cache
     # Anything between what the ledgers account for and all of it may be page cache.
     least = round(min(known, charged.low))
@@ -349,7 +367,9 @@ def _heap_by_anon(replays: Replays, moment: dt.datetime, stats: Stats, cites: Ci
         return None
     times = _seconds(rows["time"])
     arrays = partitions(replays.lives)
-    alive = np.searchsorted(np.sort(arrays.start), times + 1.0, side="right") - np.searchsorted(np.sort(arrays.end), times - 1.0, side="right")
+    alive = np.searchsorted(np.sort(arrays.start), times + 1.0, side="right") - np.searchsorted(
+        np.sort(arrays.end), times - 1.0, side="right"
+    )
     idle = np.flatnonzero(alive == 0)
     if not len(idle):
         return None
@@ -366,7 +386,13 @@ def _heap_by_anon(replays: Replays, moment: dt.datetime, stats: Stats, cites: Ci
     # What was freed since may not have been given back; the base may have grown by it.
     low = best * (0.9 if ended < 4 else 0.6)
     at = cites.all((row["source"], row["line"]), *([stats.at] if stats.at else []))
-    return Quantity(low=round(low), best=round(best if ended < 4 else 0.85 * best), high=round(best * 1.02), basis="derived", lines=at)
+    return Quantity(
+        low=round(low),
+        best=round(best if ended < 4 else 0.85 * best),
+        high=round(best * 1.02),
+        basis="derived",
+        lines=at,
+    )
 
 
 def _unmapped(stats: Stats) -> int | None:

@@ -27,7 +27,7 @@ class PoolReplay:
     in_use: collections.Counter[int]
     ever: int = 0
     failed: int = 0
-    warnings: list[str] = dataclasses.field(default_factory=list)
+    warnings: list[str] = dataclasses.field(default_factory=list[str])
     disagreements: int = 0
     last: tuple[int, int] | None = None
     """(source, line) of the last pool line."""

@@ -67,9 +67,9 @@ def tables(rows: pl.DataFrame, model: MemoryModel) -> list[ResidentTable]:
                 found.append(_new(kind, circuit, time, None, size, ulp, at, model))
             case "load_end" if open_at is not None and found[open_at].end is None:
                 found[open_at] = _finish(found[open_at], time, size, ulp, at)
-            case "load_end" if open_at is None:
+            case "load_end" | "snapshot" if open_at is None:
                 found.append(_new(kind, circuit, time, time, size, ulp, at, model))
-            case "load_end" | "status" if open_at is not None and size is not None:
+            case "load_end" | "snapshot" if open_at is not None and size is not None:
                 found[open_at] = _finish(found[open_at], found[open_at].end or time, size, ulp, at)
             case "evict" if open_at is not None:
                 found[open_at] = dataclasses.replace(found[open_at], gone=time, at=(*found[open_at].at, at))
@@ -101,7 +101,9 @@ def _new(
     return ResidentTable(kind, circuit or "unknown", start, end, None, size, size, high, basis, (at,))
 
 
-def _finish(table: ResidentTable, end: dt.datetime, size: int | None, ulp: int | None, at: tuple[int, int]) -> ResidentTable:
+def _finish(
+    table: ResidentTable, end: dt.datetime, size: int | None, ulp: int | None, at: tuple[int, int]
+) -> ResidentTable:
     """A load that ended; a size stated then is taken if it is finer than the one known."""
     changes: dict[str, object] = {"end": end, "at": (*table.at, at)[:4]}
     if size is not None and (ulp or 0) < table.high - table.low + 1:

@@ -33,45 +33,58 @@ def sentence(
 
 
 def _why(verdict: Verdict, arithmetic: Arithmetic, pool: Pool | None) -> str:
-    limit = format_gib(arithmetic.limit.best) if arithmetic.limit else "an unknown limit"
-    budget = format_gib(arithmetic.budget.best) if arithmetic.budget else "an unknown budget"
-    parts = {part.part: part for part in arithmetic.parts}
+    """The clause after the colon."""
+    said = _said(arithmetic)
+    if verdict.cause == "untracked_pinned":
+        return _pinned(said, pool)
+    text = _WHY.get(verdict.cause)
+    return text.format(**said) if text else _background(arithmetic)
 
-    def actual(name: str) -> str:
-        return format_gib(parts[name].actual.best) if name in parts else "an unknown amount"
 
-    margin = format_gib(arithmetic.margin.best) if arithmetic.margin else "an unknown margin"
-    slack = format_gib(arithmetic.slack.best) if arithmetic.slack else "unknown slack"
-    match verdict.cause:
-        case "untracked_pinned":
-            buffers = f" in {pool.buffers_alive} buffers, {pool.free_remaining} free" if pool else ""
-            owned = format_gib(pool.total.best) if pool else "an unknown amount"
-            return (
-                f"the pinned pool owned {owned}{buffers}, {actual('pinned_uncovered')} of it covered by no reservation; with "
-                f"{actual('overhead')} of overhead it ate the {slack} that the budget of {budget} believed to be free under "
-                f"a limit of {limit}"
-            )
-        case "overhead":
-            return f"overhead took {actual('overhead')} against a margin of {margin} (budget {budget}, limit {limit})"
-        case "leak":
-            return f"memory that no ledger explains grew with completed work to {actual('overhead')} against a margin of {margin} (limit {limit})"
-        case "limit_misdetected":
-            return f"the budget of {budget} is not below the limit of {limit}"
-        case "transient_spike":
-            return f"a load took about {actual('transient')} for a while that nothing had provisioned, under a limit of {limit}"
-        case "working_set":
-            return f"live partitions took {actual('working_set')}, more than they had reserved, under a limit of {limit}"
-        case "neighbour":
-            return f"other processes in the cgroup held {actual('neighbour')} of its {limit}"
-        case "host_oom":
-            return f"the host was out of memory; the process's own limit ({limit}) was not the reason"
-        case "inconclusive":
-            return "the evidence does not decide why"
-        case _:
-            return _background(arithmetic)
+_WHY = {
+    "overhead": "overhead took {overhead} against a margin of {margin} (budget {budget}, limit {limit})",
+    "leak": "memory that no ledger explains grew with completed work to {overhead} against a margin of {margin} (limit {limit})",
+    "limit_misdetected": "the budget of {budget} is not below the limit of {limit}",
+    "transient_spike": "a load took about {transient} for a while, more than was provisioned for it, under a limit of {limit}",
+    "working_set": "live partitions took {working_set}, more than they had reserved, under a limit of {limit}",
+    "neighbour": "other processes in the cgroup held {neighbour} of its {limit}",
+    "host_oom": "the host was out of memory; the process's own limit ({limit}) was not the reason",
+    "inconclusive": "the evidence does not decide why",
+}
+
+
+def _said(arithmetic: Arithmetic) -> dict[str, str]:
+    """Every figure that a sentence may need, in words."""
+    quantities = {
+        "limit": arithmetic.limit,
+        "budget": arithmetic.budget,
+        "margin": arithmetic.margin,
+        "slack": arithmetic.slack,
+        **dict.fromkeys(("overhead", "transient", "working_set", "neighbour", "pinned_uncovered")),
+        **{part.part: part.actual for part in arithmetic.parts if ":" not in part.part},
+    }
+    return {
+        name: format_gib(quantity.best) if quantity else f"an unknown {_PLAIN.get(name, 'amount')}"
+        for name, quantity in quantities.items()
+    }
+
+
+_PLAIN = {"limit": "limit", "budget": "budget", "margin": "margin", "slack": "slack"}
+
+
+def _pinned(said: dict[str, str], pool: Pool | None) -> str:
+    buffers = f" in {pool.buffers_alive} buffers, {pool.free_remaining} free" if pool else ""
+    owned = format_gib(pool.total.best) if pool else "an unknown amount"
+    return (
+        f"the pinned pool owned {owned}{buffers}, {said['pinned_uncovered']} of it covered by no reservation; with "
+        f"{said['overhead']} of overhead it ate the {said['slack']} that the budget of {said['budget']} believed to be "
+        f"free under a limit of {said['limit']}"
+    )
 
 
 def _background(arithmetic: Arithmetic) -> str:
     if arithmetic.charged is None or arithmetic.limit is None:
         return "nothing says that memory ended it"
-    return f"memory did not end it ({format_gib(arithmetic.charged.best)} of {format_gib(arithmetic.limit.best)} charged)"
+    return (
+        f"memory did not end it ({format_gib(arithmetic.charged.best)} of {format_gib(arithmetic.limit.best)} charged)"
+    )

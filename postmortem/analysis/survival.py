@@ -8,7 +8,7 @@ and the pinned bytes that it really takes.
 import numpy as np
 import polars as pl
 
-from postmortem.analysis.account import Account
+from postmortem.analysis.account import Account, Floats
 from postmortem.analysis.draws import Draws
 from postmortem.analysis.growth import Growth
 from postmortem.analysis.moment import Replays
@@ -57,11 +57,13 @@ def _safe(account: Account, draws: Draws, keep: int) -> tuple[int, int, int]:
     live = account.live
     limit = account.limit.best
     reserved = draws.working_provision[0] + account.permanent
-    still = float(np.sum(np.maximum(_full_heap(account) - draws.heap[0] / max(live.count, 1), 0))) if live.count else 0.0
+    still = (
+        float(np.sum(np.maximum(_full_heap(account) - draws.heap[0] / max(live.count, 1), 0))) if live.count else 0.0
+    )
     charged = account.unreclaimable.best if account.unreclaimable else limit
     first_order = limit - (charged - reserved) - keep
     grown = first_order - still
-    each = _each(account, draws)
+    each = _each(account)
     if each is None:
         best = grown
     else:
@@ -70,27 +72,36 @@ def _safe(account: Account, draws: Draws, keep: int) -> tuple[int, int, int]:
         fit = max(0, int((limit - keep - fixed) // need)) if need > 0 else 0
         # One partition more than fits may not be admitted: the budget ends just below its reservation.
         by_partitions = account.permanent + (fit + 1) * full - GIB // 4
-        best = min(first_order, by_partitions) if account.pool_total.best <= account.pool_in_use * 1.01 else min(first_order, max(grown, account.permanent))
+        best = (
+            min(first_order, by_partitions)
+            if account.pool_total.best <= account.pool_in_use * 1.01
+            else min(first_order, max(grown, account.permanent))
+        )
     top = account.budget.best - GIB if account.killed else limit - keep
-    low = min(grown, best)
-    return tuple(round(max(0.0, min(v, top))) for v in (min(low, best), best, max(first_order, best)))  # pyright: ignore[reportReturnType] (three values)
+
+    def bounded(value: float) -> int:
+        return round(max(0.0, min(value, top)))
+
+    return bounded(min(grown, best)), bounded(best), bounded(max(first_order, best))
 
 
-def _full_heap(account: Account) -> np.ndarray:
+def _full_heap(account: Account) -> Floats:
     """Heap of each live partition when fully grown, by the best shares."""
-    _, shares = account.heap.ramps[0]
+    shares = account.heap.best
     first = np.where(account.live.pinned, 0, 2)
     return (shares[first] + shares[first + 1]) * account.live.need
 
 
-def _each(account: Account, draws: Draws) -> tuple[float, float] | None:
+def _each(account: Account) -> tuple[float, float] | None:
     """(bytes that one partition really takes when grown, bytes that it reserves); None without live partitions."""
     live = account.live
     if not live.count or live.reservation.max(initial=0) <= 0:
         return None
     heap = float(np.median(_full_heap(account)))
     held = float(np.median(live.held[live.pinned])) if live.pinned.any() else 0.0
-    return heap + held, float(np.median(live.reservation[~live.released])) if (~live.released).any() else float(live.reservation.max())
+    return heap + held, float(np.median(live.reservation[~live.released])) if (~live.released).any() else float(
+        live.reservation.max()
+    )
 
 
 def _ladder(account: Account, safe: Quantity | None) -> list[Ladder]:
@@ -111,7 +122,7 @@ def _ladder(account: Account, safe: Quantity | None) -> list[Ladder]:
 
 def _counted(replays: Replays, account: Account, draws: Draws, keep: int, rate: float | None) -> PoolCounted | None:
     """With each buffer reserved until it is freed: how many partitions fit at once, and what that costs."""
-    each = _each(account, draws)
+    each = _each(account)
     if each is None or account.limit is None or account.pool_total.best == 0:
         return None
     need, _ = each
@@ -119,7 +130,9 @@ def _counted(replays: Replays, account: Account, draws: Draws, keep: int, rate: 
     fit = max(0, int((account.limit.best - keep - fixed) // max(need, 1.0)))
     most = int(_most_live(replays))
     then = None if rate is None or not most else round(rate * min(1.0, fit / most), 2)
-    return PoolCounted(partitions_at_once=fit, proofs_per_hour={"now": None if rate is None else round(rate, 2), "then": then})
+    return PoolCounted(
+        partitions_at_once=fit, proofs_per_hour={"now": None if rate is None else round(rate, 2), "then": then}
+    )
 
 
 def _most_live(replays: Replays) -> int:

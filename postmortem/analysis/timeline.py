@@ -10,9 +10,10 @@ from postmortem.analysis.account import Account
 from postmortem.analysis.fit import features
 from postmortem.analysis.moment import Replays, partitions, pool_at
 from postmortem.analysis.resident import resident_at
+from postmortem.result import Part
 from postmortem.schema import TIMELINE
 
-__all__ = ["timeline"]
+__all__ = ["closed", "timeline"]
 
 Floats = npt.NDArray[np.float64]
 _NEVER = 1e18
@@ -68,7 +69,31 @@ def timeline(
         },
         nan_to_null=True,
     )
-    return frame.select(pl.col(name).cast(dtype) if name == "time" else pl.col(name).round().cast(dtype) if frame[name].dtype.is_float() else pl.col(name).cast(dtype) for name, dtype in TIMELINE.items())
+    floats = pl.col(pl.Float64).round()
+    return frame.with_columns(floats).select(pl.col(name).cast(dtype) for name, dtype in TIMELINE.items())
+
+
+def closed(frame: pl.DataFrame, parts: list[Part], pool_idle: int) -> pl.DataFrame:
+    """The timeline with its last row as the arithmetic has it: what was measured at the kill is known better there."""
+    if frame.is_empty() or not parts:
+        return frame
+    actual = {part.part: part.actual.best for part in parts}
+    uncovered = actual.get("pinned_uncovered", 0)
+    last = {
+        "resident": sum(size for name, size in actual.items() if name.startswith("resident:")),
+        "working_set": actual.get("working_set", 0),
+        "pinned_uncovered_in_use": max(0, uncovered - pool_idle),
+        "pool_idle": min(pool_idle, uncovered),
+        "transient": actual.get("transient", 0),
+        "overhead": actual.get("overhead", 0),
+        "neighbour": actual.get("neighbour", 0),
+        "unreclaimable": sum(actual.values()),
+    }
+    at_end = pl.int_range(pl.len()) == pl.len() - 1
+    return frame.with_columns(
+        pl.when(at_end).then(pl.lit(size, dtype=pl.Int64)).otherwise(pl.col(name)).alias(name)
+        for name, size in last.items()
+    )
 
 
 def _moment(seconds: float) -> dt.datetime:
@@ -81,7 +106,10 @@ def _epoch(column: pl.Series) -> Floats:
 
 def _moments(replays: Replays, end: dt.datetime | None) -> Floats:
     """All moments at which something is known, thinned evenly where there are too many, the end always kept."""
-    columns = [replays.memory.samples["time"], replays.pool.steps["time"] if replays.pool.steps.width else pl.Series([], dtype=pl.Datetime("us", "UTC"))]
+    columns = [
+        replays.memory.samples["time"],
+        replays.pool.steps["time"] if replays.pool.steps.width else pl.Series([], dtype=pl.Datetime("us", "UTC")),
+    ]
     columns += [replays.lives[name] for name in ("synth_start", "gpu_start", "gpu_end")]
     times = np.unique(np.concatenate([_epoch(column) for column in columns]))
     if end is not None:
@@ -96,9 +124,11 @@ def _working(replays: Replays, account: Account, times: Floats, in_use: Floats) 
     arrays = partitions(replays.lives)
     if not len(arrays.start):
         return np.zeros(len(times)), np.zeros(len(times)), np.zeros(len(times))
-    ramp, shares = account.heap.ramps[0]
+    ramp, shares = account.heap.ramps[0][0], account.heap.best
     heap = features(arrays, times, ramp) @ shares
-    alive = np.searchsorted(np.sort(arrays.start), times, side="right") - np.searchsorted(np.sort(arrays.end), times, side="right")
+    alive = np.searchsorted(np.sort(arrays.start), times, side="right") - np.searchsorted(
+        np.sort(arrays.end), times, side="right"
+    )
     full = replays.lives["full"].cast(pl.Float64).to_numpy()
     if len(times) * len(arrays.start) > _MOST_WORK:
         reserved = np.full(len(times), float(full.max(initial=0.0))) * alive
@@ -110,8 +140,7 @@ def _working(replays: Replays, account: Account, times: Floats, in_use: Floats) 
     covered = np.zeros(len(times))
     for i in np.flatnonzero(arrays.pinned):
         here = (times >= arrays.start[i]) & (times < arrays.returned[i])
-        one = type(arrays)(*(a[i : i + 1] for a in (arrays.start, arrays.synth_end, arrays.returned, arrays.end, arrays.pinned, arrays.need)))
-        own = features(one, times[here], ramp) @ shares
+        own = features(arrays.only(int(i)), times[here], ramp) @ shares
         covered[here] += np.minimum(share[here], np.maximum(full[i] - own, 0))
     return heap, np.minimum(covered, in_use), alive.astype(float)
 
@@ -156,7 +185,9 @@ def _transient(replays: Replays, account: Account, times: Floats) -> Floats:
     amount = account.transient.best + account.extraction.best
     if not amount or account.at is None:
         return values
-    starts = [t.start for t in replays.tables if t.end is None] + [e.start for e in replays.extractions if e.end is None]
+    starts = [t.start for t in replays.tables if t.end is None] + [
+        e.start for e in replays.extractions if e.end is None
+    ]
     if not starts:
         return values
     begin, finish = min(starts).timestamp(), account.at.timestamp()

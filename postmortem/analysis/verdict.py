@@ -42,6 +42,8 @@ class Knowledge:
 
     samples: bool
     """Memory samples that span the run, so that growth can be tested."""
+    counters: bool
+    """Samples that tell page cache from the rest."""
     processes: bool
     """A task table or per-process samples, so that neighbours can be excluded."""
     host_total: int | None
@@ -57,7 +59,12 @@ class Judged:
 
 
 def judge(
-    ending: Ending, account: Account, draws: Draws | None, growth: Growth | None, knowledge: Knowledge, findings: dict[str, list[Finding]]
+    ending: Ending,
+    account: Account,
+    draws: Draws | None,
+    growth: Growth | None,
+    knowledge: Knowledge,
+    findings: dict[str, list[Finding]],
 ) -> Judged:
     """The verdict of one attempt. `findings` holds evidence by cause, and by `not:` cause."""
     certainty = _CERTAINTY[ending.certainty]
@@ -72,7 +79,9 @@ def judge(
 
 def _not_memory(ending: Ending, certainty: float, account: Account) -> Judged:
     """Something else ended it, or nothing is known to have."""
-    unsure = ending.how == "unknown" or (ending.how in ("running", "sigkill_unexplained") and ending.certainty == "weak")
+    unsure = ending.how == "unknown" or (
+        ending.how in ("running", "sigkill_unexplained") and ending.certainty == "weak"
+    )
     low = _well_below(account)
     if unsure and not low:
         return Judged("inconclusive", 0.3, [])
@@ -119,7 +128,7 @@ def _ranked(
     winners = table.argmax(axis=0)
     largest = [draws.share_of(winners == i) for i in range(len(names))]
     causes = [_cause(name, excess[name], table[i] / total, draws, findings) for i, name in enumerate(names)]
-    order = sorted(range(len(names)), key=lambda i: (-largest[i], -(causes[i].share.best if causes[i].share else 0.0)))
+    order = sorted(range(len(names)), key=lambda i: (-largest[i], -_share(causes[i])))
     ranked = [causes[i] for i in order if _matters(causes[i])]
     if misdetected is not None:
         return Judged("limit_misdetected", min(_HIGHEST, 0.95 * certainty), [misdetected, *ranked])
@@ -127,10 +136,14 @@ def _ranked(
         return Judged("inconclusive", 0.3, [])
     top = names[order[0]]
     chance = float(largest[order[0]])
-    confidence = min(_HIGHEST, chance * certainty * _separable(top, growth, knowledge))
+    confidence = min(_HIGHEST, chance * certainty * _separable(top, growth, knowledge, account))
     if chance < _NAME_AT or confidence < 0.3:
         return Judged("inconclusive", round(confidence, 2), ranked)
     return Judged(top, round(confidence, 2), ranked)
+
+
+def _share(cause: Cause) -> float:
+    return cause.share.best if cause.share else 0.0
 
 
 def _matters(cause: Cause) -> bool:
@@ -144,14 +157,24 @@ def _excesses(draws: Draws, growth: Growth | None) -> dict[CauseName, Floats]:
         "untracked_pinned": draws.uncovered,
         "overhead": overhead,
         "working_set": draws.working_actual - draws.working_provision,
-        "transient_spike": draws.transient,
+        "transient_spike": draws.transient - draws.transient_provision,
         "neighbour": draws.neighbour,
     }
-    if growth is not None and growth.steady:
-        leaked = np.clip(growth.total, 0.0, np.maximum(overhead, 0.0))
+    leaked = _leaked(growth, overhead)
+    if leaked is not None:
         found["leak"] = leaked
         found["overhead"] = overhead - leaked
     return found
+
+
+def _leaked(growth: Growth | None, overhead: Floats) -> Floats | None:
+    """What of the overhead's excess is growth: all of a steady one; of another, if it is most of the excess, what is sure."""
+    if growth is None:
+        return None
+    size = growth.total if growth.steady else growth.least
+    if not growth.steady and size < 0.6 * max(float(np.median(overhead)), 1.0):
+        return None
+    return np.clip(size, 0.0, np.maximum(overhead, 0.0))
 
 
 def _cause(name: CauseName, excess: Floats, share: Floats, draws: Draws, findings: dict[str, list[Finding]]) -> Cause:
@@ -178,9 +201,14 @@ def _misdetected(account: Account, knowledge: Knowledge, findings: dict[str, lis
     lines = [*account.budget.lines, *account.limit.lines]
     text = f"the budget of {format_gib(account.budget.best)} is not below the limit of {format_gib(account.limit.best)}"
     found = [Finding(text=text, lines=lines)]
-    if knowledge.host_total is not None and abs(knowledge.host_total - account.budget.best) < knowledge.host_total // 16:
+    if (
+        knowledge.host_total is not None
+        and abs(knowledge.host_total - account.budget.best) < knowledge.host_total // 16
+    ):
         found.append(
-            Finding(text=f"it is the host's {format_gib(knowledge.host_total)} less a constant: the container's limit was not seen")
+            Finding(
+                text=f"it is the host's {format_gib(knowledge.host_total)} less a constant: the container's limit was not seen"
+            )
         )
     excess = Quantity(low=-margin, best=-margin, high=-margin, basis="derived", lines=tuple(lines[:8]))
     return Cause(
@@ -193,15 +221,26 @@ def _misdetected(account: Account, knowledge: Knowledge, findings: dict[str, lis
     )
 
 
-def _separable(cause: CauseName, growth: Growth | None, knowledge: Knowledge) -> float:
+def _separable(cause: CauseName, growth: Growth | None, knowledge: Knowledge, account: Account) -> float:
     """How far the evidence can tell this cause from those that look like it."""
     factor = 1.0
+    if cause == "transient_spike" and account.extraction.best > account.transient.best:
+        factor *= 0.85  # an extraction's heap is modelled, never logged
+    if (
+        cause == "untracked_pinned"
+        and not account.heap.measured_pinned
+        and account.pool_in_use > account.pool_total.best / 2
+    ):
+        factor *= 0.7  # whether buffers in use are covered hangs on heap that was not measured
     if cause in ("overhead", "leak", "neighbour"):
         # All three are "what no ledger explains"; growth needs samples, neighbours a look at processes.
         if not knowledge.samples:
             factor *= 0.55
-        elif cause == "overhead" and growth is None:
+        elif growth is None:
             factor *= 0.85
+        elif not growth.steady and not knowledge.counters:
+            # Page cache that makes way hides growth: neither a leak nor its absence is shown.
+            factor *= 0.65
         if not knowledge.processes and cause != "neighbour":
             factor *= 0.85
     return factor
@@ -238,11 +277,26 @@ def findings_of(account: Account, draws: Draws | None, growth: Growth | None) ->
         else:
             say("not:leak", f"what no ledger explains did not grow steadily with completed work ({per})", weight=0.5)
     if account.neighbour is not None:
-        say("neighbour", f"other processes in the cgroup held {format_gib(account.neighbour.best)}", account.neighbour.lines, 0.9)
+        say(
+            "neighbour",
+            f"other processes in the cgroup held {format_gib(account.neighbour.best)}",
+            account.neighbour.lines,
+            0.9,
+        )
     if account.transient.best:
-        say("transient_spike", f"a table was loading: about {format_gib(account.transient.best)} of its file was mapped beside the copy", account.transient.lines, 0.8)
+        say(
+            "transient_spike",
+            f"a table was loading: about {format_gib(account.transient.best)} of its file was mapped beside the copy",
+            account.transient.lines,
+            0.8,
+        )
     if account.extraction.best:
-        say("transient_spike", f"PCE extraction was running: about {format_gib(account.extraction.best)} on the heap", account.extraction.lines, 0.8)
+        say(
+            "transient_spike",
+            f"PCE extraction was running: about {format_gib(account.extraction.best)} on the heap",
+            account.extraction.lines,
+            0.8,
+        )
     return found
 
 

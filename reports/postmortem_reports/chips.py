@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from markupsafe import Markup, escape
 
-__all__ = ["LONGEST", "chips", "plain"]
+__all__ = ["LONGEST", "chips", "plain", "short"]
 
 LONGEST = 600
 """Characters of one text that the page shows; the rest is cut with a note."""
@@ -38,6 +38,12 @@ def plain(text: object, most: int = LONGEST) -> str:
     whole = str(text)
     shown = "".join(_pieces(whole[:most], _bracketed))
     return shown if len(whole) <= most else f"{shown}… (cut, {len(whole):,} characters in all)"
+
+
+def short(text: object, most: int) -> str:
+    """A label of at most `most` characters for a figure whose table has the whole text."""
+    shown = plain(str(text)[: 4 * most], 4 * most)
+    return shown if len(shown) <= most else shown[: most - 1].rstrip() + "…"
 
 
 def _pieces(text: str, chip: Callable[[str], str]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The machine-readable result inside the page: JSON that no browser takes for markup, bounded for any run."""
 
 import json
+import math
 from typing import Any, TypeAlias, cast
 
 from postmortem.result import Result
@@ -9,7 +10,7 @@ __all__ = ["as_script_text", "bounded_result"]
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | tuple[Json, ...] | str | int | float | bool | None"
 
-_LONGEST_LIST = 1000
+_LONGEST_LIST = 300
 _LONGEST_TEXT = 2000
 
 
@@ -29,6 +30,8 @@ def _bounded(value: Json, path: str, cut: dict[str, None]) -> Json:
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         cut[path] = None
         return f"{value[:_LONGEST_TEXT]}… [cut, {len(value)} characters in all]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # as the JSON report writes it
     return value
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from postmortem.units import GIB
-from postmortem_reports.chips import plain
+from postmortem_reports.chips import short
 from postmortem_reports.format import iso
 from postmortem_reports.labels import STACK
 from postmortem_reports.overlays import Band, Mark, Overlays
@@ -186,15 +186,9 @@ def _vertical(time: dt.datetime, span: tuple[float, float], line: dict[str, Any]
 
 
 def _annotations(frame: pl.DataFrame, over: Overlays) -> list[dict[str, Any]]:
-    whole = over.end - over.start
-    lanes = [
-        _lane_label(band, lane)
-        for lane, bands in enumerate((over.attempts, over.phases))
-        for band in bands
-        if band.end - band.start > whole * 0.08  # a narrower one has no room for its name
-    ]
+    lanes = [_lane_label(band, lane) for lane, bands in enumerate((over.attempts, over.phases)) for band in bands]
     titles = [_label(words, 0, _domain(PANES[pane])[1], "--muted") for pane, words in PANE_TITLES.items()]
-    kills = [_kill_label(mark, over) for mark in over.kills]
+    kills = [_kill_label(mark, over) for mark in over.kills if mark.label]
     return [*lanes, *titles, *kills, *_line_labels(frame)]
 
 
@@ -204,14 +198,15 @@ def _label(words: str, x: float, y: float, color: str) -> dict[str, Any]:
 
 
 def _lane_label(band: Band, lane: int) -> dict[str, Any]:
+    """The band's end goes along as the annotation's name: the script fits the label into what is in view."""
     low, high = _lane(lane)
-    label = _label(plain(band.label, 40), 0, (low + high) / 2, "--ink")
-    return {**label, "xref": "x", "x": _at(band.start), "yanchor": "middle", "xshift": 2}
+    label = _label(short(band.label, 40), 0, (low + high) / 2, "--ink")
+    return {**label, "xref": "x", "x": _at(band.start), "yanchor": "middle", "xshift": 2, "name": _at(band.end)}
 
 
 def _kill_label(mark: Mark, over: Overlays) -> dict[str, Any]:
     late = mark.time - over.start > (over.end - over.start) / 2
-    label = _label(plain(mark.label, 60), 0, _domain(PANES["memory"])[0] + 0.012, "--kill-ink")
+    label = _label(short(mark.label, 60), 0, _domain(PANES["memory"])[0] + 0.012, "--kill-ink")
     place = {"xref": "x", "x": _at(mark.time), "xanchor": "right" if late else "left", "xshift": -5 if late else 5}
     return {**label, **place, "bgcolor": "--kill-back", "borderpad": 3}
 

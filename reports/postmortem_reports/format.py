@@ -1,6 +1,7 @@
 """Figures for the page in one style: GiB with one decimal, exact bytes on hover, times in UTC."""
 
 import datetime as dt
+import math
 import re
 
 from markupsafe import Markup
@@ -16,11 +17,11 @@ _NUMBER_AND_UNIT = re.compile(r"(\d) (GiB|MiB|%|s|min|h|UTC)\b")
 _MINUS = "\u2212"
 
 
-def size(value: int | Quantity | None, *, sign: bool = False) -> Markup:
+def size(value: float | Quantity | None, *, sign: bool = False) -> Markup:
     """A size (bytes) as `<data>` with the exact bytes as value and on hover; `not known` for None."""
-    if value is None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return Markup('<span class="unknown">not known</span>')
-    size_bytes = value.best if isinstance(value, Quantity) else value
+    size_bytes = value.best if isinstance(value, Quantity) else round(value)
     return Markup('<data value="{}" title="{} bytes">{}</data>').format(
         size_bytes, exact(size_bytes), gib(size_bytes, sign=sign)
     )

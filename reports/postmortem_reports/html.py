@@ -31,7 +31,7 @@ PLOTLY_FILE = "plotly-basic.min.js"
 """What `plotly_js="file"` expects beside the report: write `plotly_source()` there."""
 
 _CDN = "https://cdn.plot.ly"
-_STATIC_ROWS = 420
+_STATIC_ROWS = 280
 """Rows of the static picture: more than pixels it has to spare on a phone, enough for peaks on a desk."""
 
 _SCRIPT_NAMES = ("series.js", "timeline.js", "page.js")
@@ -57,6 +57,7 @@ def render(
         _environment()
         .get_template("page.html.j2")
         .render(
+            **_VOCABULARY,
             **_context(result, timeline),
             markdown=markdown,
             policy=policy,
@@ -93,6 +94,18 @@ def _asset(name: str) -> str:
     return (files("postmortem_reports") / "assets" / name).read_text(encoding="utf-8")
 
 
+_VOCABULARY: dict[str, Any] = {
+    "duration": figures_format.duration,
+    "partition_name": partition_name,
+    "HOWS": words.HOWS,
+    "CAUSES": words.CAUSES,
+    "BASIS": words.BASIS,
+    "CERTAINTY": labels.CERTAINTY,
+    "SEVERITY": labels.SEVERITY,
+    "STACK": labels.STACK,
+}
+
+
 @cache
 def _environment() -> Environment:
     made = Environment(
@@ -118,16 +131,6 @@ def _environment() -> Environment:
         part_name=words.part_name,
         part_kind=labels.part_kind,
         confidence=labels.confidence,
-    )
-    made.globals.update(  # pyright: ignore[reportUnknownMemberType] - nor its globals
-        duration=figures_format.duration,
-        partition_name=partition_name,
-        HOWS=words.HOWS,
-        CAUSES=words.CAUSES,
-        BASIS=words.BASIS,
-        CERTAINTY=labels.CERTAINTY,
-        SEVERITY=labels.SEVERITY,
-        STACK=labels.STACK,
     )
     return made
 
@@ -158,12 +161,14 @@ def _timeline_context(result: Result, timeline: pl.DataFrame) -> dict[str, Any]:
         return {"over": None, "live": None}
     keep = tuple(mark.time for mark in over.kills)
     frame = thin(timeline, keep=keep)
+    still = thin(frame, _STATIC_ROWS, keep)
     described = _timeline_words(result, frame, over)
     return {
         "over": over,
         "rows_in_run": timeline.height,
         "rows_shown": frame.height,
-        "timeline_picture": timeline_svg(thin(frame, _STATIC_ROWS, keep), over, described),
+        "rows_static": still.height,
+        "timeline_picture": timeline_svg(still, over, described),
         "timeline_words": described,
         "stack_shown": [name for name in labels.STACK if frame[name].max()],
         "last_moment": moment_rows(frame),

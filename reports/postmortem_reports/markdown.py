@@ -64,7 +64,7 @@ def _head(result: Result) -> str:
         ("Safe budget", words.figure(result.survival.safe_budget)),
     ]
     when = words.moment(ending.time, ending.time_uncertainty_s)
-    how = f"{labels.sentence(words.HOWS[ending.how])} ({labels.CERTAINTY[ending.certainty]}), {when}."
+    how = f"{words.sentence(words.HOWS[ending.how])} ({labels.CERTAINTY[ending.certainty]}), {when}."
     return "\n\n".join(
         [
             f"## Post-mortem: {_prose(clip(result.name, 100))}",
@@ -120,7 +120,7 @@ def _causes(result: Result) -> str | None:
 
 def _cause(number: int, cause: Cause) -> str:
     facts = [words.share_text(cause.share), words.figure(cause.excess, sign=True) if cause.excess else ""]
-    title = f"**{number}. {labels.sentence(words.CAUSES[cause.cause])}**"
+    title = f"**{number}. {words.sentence(words.CAUSES[cause.cause])}**"
     known = ", ".join(fact for fact in facts if fact)
     lines = [f"{title}: {known}" if known else title, "", *_findings(cause.evidence, cause.against)]
     if cause.advice:
@@ -133,7 +133,7 @@ def _findings(found: Sequence[Finding], against: Sequence[Finding]) -> Iterable[
         ranked = sorted(findings, key=lambda finding: -finding.weight)
         for finding in ranked[:_MOST_FINDINGS]:
             cited = ", ".join(code_span(clip(line, _LONGEST_CITATION)) for line in finding.lines[:3])
-            yield f"- {word}{_prose(labels.sentence(finding.text))}{f' ({cited})' if cited else ''}"
+            yield f"- {word}{_prose(words.sentence(finding.text))}{f' ({cited})' if cited else ''}"
         if len(ranked) > _MOST_FINDINGS:
             yield f"- {word}… and {len(ranked) - _MOST_FINDINGS} more"
 
@@ -217,7 +217,9 @@ def _missing(result: Result) -> str | None:
     lines = ["### Missing evidence", ""]
     for missing in result.missing[:_MOST_ROWS]:
         how = code_span(clip(missing.how_to_record, _LONGEST_LINE))
-        lines.append(f"- {_prose(labels.sentence(missing.what))}: {_prose(missing.why_it_matters.rstrip('.'))}. Record it with {how}")
+        lines.append(
+            f"- {_prose(words.sentence(missing.what))}: {_prose(missing.why_it_matters.rstrip('.'))}. Record it with {how}"
+        )
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from postmortem_reports.overlays import Overlays
 
 __all__ = ["COUNTS", "TABLE", "MomentRow", "moment_rows", "notable_moments"]
 
-_EVENLY_SPACED = 16
+_EVENLY_SPACED = 12
 
 TABLE = {
     "unreclaimable": "Not reclaimable",

@@ -2,14 +2,18 @@
 
 import datetime as dt
 from dataclasses import dataclass
+from operator import itemgetter
 
 import polars as pl
 
 from postmortem.result import Result
 from postmortem_reports.format import utc
+from postmortem_reports.labels import SEVERITY
 from postmortem_reports.words import HOWS
 
 __all__ = ["Band", "Mark", "Overlays", "overlays"]
+
+_Span = tuple[dt.datetime, dt.datetime]
 
 MOST_BANDS = 60
 """Bands of one kind that a figure shows; more cannot be told apart."""
@@ -55,29 +59,40 @@ def overlays(result: Result, timeline: pl.DataFrame) -> Overlays | None:
     # A kill long after the last row would squeeze the curves; it is then marked at the edge.
     span = last - start
     end = max([last, *(kill.time for kill in kills if kill.time - last < max(span * 0.25, dt.timedelta(seconds=10)))])
-    if end == start:
-        end = start + dt.timedelta(seconds=1)
-    phases = [_band(phase.start, phase.end, phase.name, end) for phase in result.phases]
-    attempts = [_band(one.start, one.end, f"attempt {one.number}", end) for one in result.attempts]
+    shown = (start, max(end, start + dt.timedelta(milliseconds=1)))
+    phases = _lane([(phase.start, phase.end, phase.name) for phase in result.phases], shown)
+    attempts = _lane([(one.start, one.end, f"attempt {one.number}") for one in result.attempts], shown)
     return Overlays(
-        start=start,
-        end=end,
-        phases=_kept(phases),
-        attempts=_kept(attempts) if len(attempts) > 1 else (),
-        loads=_kept(_loads(timeline)),
-        gaps=_kept(_gaps(timeline, end)),
-        kills=tuple(kills[:MOST_BANDS]),
+        start=shown[0],
+        end=shown[1],
+        phases=phases,
+        attempts=attempts if len(attempts) > 1 else (),
+        loads=tuple(_loads(timeline)[:MOST_BANDS]),
+        gaps=tuple(_gaps(timeline, end)[:MOST_BANDS]),
+        kills=tuple([*kills, *_earlier_kills(result, attempts)][:MOST_BANDS]),
     )
 
 
-def _kept(bands: list[Band] | list[Band | None]) -> tuple[Band, ...]:
-    return tuple(band for band in bands if band is not None)[:MOST_BANDS]
+def _lane(spans: list[tuple[dt.datetime | None, dt.datetime | None, str]], shown: _Span) -> tuple[Band, ...]:
+    """Bands of one lane in order of time, within what is shown.
+
+    One without an end lasts until the next begins: two phases, or two attempts, are never under way at once.
+    """
+    dated = sorted(((utc(start), end, label) for start, end, label in spans if start is not None), key=itemgetter(0))
+    limits = [start for start, _, _ in dated[1:]] + [shown[1]]
+    bands = (
+        Band(max(start, shown[0]), min(utc(end) if end else shown[1], limit, shown[1]), label)
+        for (start, end, label), limit in zip(dated, limits, strict=False)
+    )
+    return tuple(band for band in bands if band.start <= band.end)[:MOST_BANDS]
 
 
-def _band(start: dt.datetime | None, end: dt.datetime | None, label: str, last: dt.datetime) -> Band | None:
-    if start is None:
-        return None
-    return Band(utc(start), max(utc(start), last if end is None else utc(end)), label)
+def _earlier_kills(result: Result, attempts: tuple[Band, ...]) -> list[Mark]:
+    """Ends of earlier attempts by memory; the attempts' table says how each ended."""
+    killed = {
+        f"attempt {one.number}" for one in result.attempts if SEVERITY[one.ending] == "death" and not one.analysed
+    }
+    return [Mark(band.end, "") for band in attempts if band.label in killed]
 
 
 def _kills(result: Result) -> list[Mark]:

@@ -17,15 +17,15 @@ from postmortem.schema import TIMELINE
 
 __all__ = ["MOST_ROWS", "PAGE", "SIZES", "in_order", "pack", "thin"]
 
-MOST_ROWS = 1800
-"""Rows that the page carries at most (about 150 kB of base64 for all columns)."""
+MOST_ROWS = 850
+"""Rows that the page carries at most (about 70 kB of base64 for all columns)."""
 
 PAGE = 4096
 """Sizes are packed as whole pages in 32 bits: exact to what the kernel charges, up to 8 TiB."""
 
 _NULL = -(1 << 31)
-_COUNTS = ("attempt", "buffers_alive", "free_remaining", "live_partitions", "jobs_done")
-SIZES = tuple(name for name in TIMELINE if name != "time" and name not in _COUNTS)
+_COUNTS = ("buffers_alive", "free_remaining", "live_partitions", "jobs_done")
+SIZES = tuple(name for name in TIMELINE if name not in ("time", "attempt", *_COUNTS))
 _PEAKS = ("unreclaimable", "charged", "reserved", "pool_total", "pool_in_use", "free_remaining", "live_partitions")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 
 from postmortem.units import GIB
-from postmortem_reports.chips import plain
+from postmortem_reports.chips import plain, short
 from postmortem_reports.format import utc
 
 __all__ = ["WIDTH", "Scale", "element", "gib_ticks", "nice_step", "pct", "polyline", "stairs", "text", "time_ticks"]
@@ -43,7 +43,7 @@ def pct(fraction: float) -> str:
 
 def text(x: float | str, y: float, words: str, **attributes: object) -> Markup:
     """A label; hidden characters show themselves, long ones are cut."""
-    return element("text", plain(words, 60), x=x, y=y, **attributes)
+    return element("text", short(words, 60), x=x, y=y, **attributes)
 
 
 class Scale:
@@ -95,17 +95,17 @@ def polyline(points: Sequence[tuple[float, float]]) -> str:
 
 
 def stairs(points: Sequence[tuple[float, float]], floor: float | None = None) -> str:
-    """Path data that holds each value until the next point; closed down to `floor` where that is given."""
+    """Path data that holds each value until the next one; closed down to `floor` where that is given."""
     if not points:
         return ""
     x0, y0 = points[0]
     steps = [f"M{x0:.1f} {y0:.1f}"]
-    last = y0
+    held = f"{y0:.1f}"
     for x, y in points[1:]:
-        steps.append(f"H{x:.1f}")
-        if f"{y:.1f}" != f"{last:.1f}":
-            steps.append(f"V{y:.1f}")
-        last = y
+        if f"{y:.1f}" != held:
+            held = f"{y:.1f}"
+            steps.append(f"H{x:.1f}V{held}")
+    steps.append(f"H{points[-1][0]:.1f}")
     if floor is not None:
         steps.append(f"V{floor:.1f}H{x0:.1f}Z")
     return "".join(steps)

@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from postmortem.result import Arithmetic, Part, Quantity
 from postmortem.units import GIB
+from postmortem_reports.chips import short
 from postmortem_reports.format import gib
 from postmortem_reports.labels import part_kind, sentence
 from postmortem_reports.svg import element, gib_ticks, pct, text
@@ -139,7 +140,7 @@ def _eaten(arithmetic: Arithmetic, parts: list[Part], top: float) -> list[Markup
 def _excess_row(part: Part, cursor: float, after: float, top: float, y: int) -> list[Markup]:
     low, high = min(cursor, after), max(cursor, after)
     verb = "took" if part.excess.best > 0 else "gave back"
-    label = f"{sentence(part_name(part.part))} {verb} {gib(abs(part.excess.best))}"
+    label = f"{short(sentence(part_name(part.part)), 32)} {verb} {gib(abs(part.excess.best))}"
     gives = "" if part.excess.best > 0 else " gives"
     bar = element(
         "rect",

@@ -77,16 +77,20 @@ def _row(life: PartitionLife, scale: Scale, y: int) -> list[Markup]:
         ("waiting", life.synth_end, life.gpu_start or (last if life.synth_end else None)),
         ("gpu", life.gpu_start, life.gpu_end or (last if life.gpu_start else None)),
     )
-    alive = " alive" if life.alive_at_end else ""
     drawn: list[Markup] = []
+    spoken: list[str] = []
     for name, start, end in stages:
         if start is not None and end is not None and utc(end) > utc(start):
-            tip = element("title", f"{partition_name(life, 40)}: {name} {duration(start, end)}")
-            x, width = scale(start), scale(end) - scale(start)
-            css = f"stage {name}{alive}"
-            top, height = (y + 6, 3) if name == "queued" else (y + 2, _ROW - 5)
-            drawn.append(element("rect", tip, x=pct(x), width=pct(max(width, 0.002)), y=top, height=height, class_=css))
-    return drawn
+            spoken.append(f"{name} {duration(start, end)}")
+            drawn.append(_stage(name, scale(start), scale(end), y, alive=life.alive_at_end))
+    return [element("g", element("title", f"{partition_name(life, 40)}: {', '.join(spoken)}"), *drawn)]
+
+
+def _stage(name: str, start: float, end: float, y: int, *, alive: bool) -> Markup:
+    """A stage's bar; waiting in the queue holds no memory and is only a thin line."""
+    top, height = (y + 6, 3) if name == "queued" else (y + 2, _ROW - 5)
+    css = f"stage {name}{' alive' if alive and name != 'queued' else ''}"
+    return element("rect", x=pct(start), width=pct(max(end - start, 0.002)), y=top, height=height, class_=css)
 
 
 def _names(lives: list[PartitionLife], bottom: int) -> Markup:

@@ -208,6 +208,8 @@ def _foregrounds(over: Overlays, scale: Scale) -> list[Markup]:
     for mark in over.kills:
         at = scale(mark.time)
         drawn.append(element("line", x1=pct(at), x2=pct(at), y1=memory.top - 8, y2=bottom, class_="kill"))
+        if not mark.label:
+            continue
         anchor, shift = ("end", -6) if at > 0.5 else ("start", 6)
         label = text(
             pct(at), memory.top + memory.height - 12, mark.label, text_anchor=anchor, dx=shift, class_="kill-label"

@@ -80,7 +80,7 @@ def _section(title: str, *body: RenderableType) -> RenderableType:
 
 def _head(result: Result) -> RenderableType:
     ending = result.ending
-    how = Text(labels.sentence(words.HOWS[ending.how]), style=_SEVERITY[labels.SEVERITY[ending.how]])
+    how = Text(words.sentence(words.HOWS[ending.how]), style=_SEVERITY[labels.SEVERITY[ending.how]])
     when = f"{words.moment(ending.time, ending.time_uncertainty_s)}, {labels.CERTAINTY[ending.certainty]}"
     facts = [when, *_ending_facts(result)]
     return Group(
@@ -137,7 +137,9 @@ def _arithmetic(result: Result, rule: str) -> RenderableType | None:
     for head, total, signed in (("set aside", provision, False), ("actual", actual, False), ("excess", excess, True)):
         footer = words.figure(total, sign=signed)
         table.add_column(head, footer=footer, justify="right", no_wrap=True, header_style="dim", footer_style="bold")
-    table.add_column("excess between", footer=words.interval(excess), justify="right", no_wrap=True, style="dim")
+    table.add_column(
+        "excess between", footer=words.interval(excess), justify="right", no_wrap=True, style="dim", header_style="dim"
+    )
     for part in arithmetic.parts:
         style = "red" if part.excess.best > 0 else ""
         table.add_row(
@@ -233,7 +235,7 @@ def _evidence(result: Result) -> RenderableType | None:
 
 def _finding(finding: Finding) -> Text:
     where = ", ".join(finding.lines[:3]) + (", …" if len(finding.lines) > 3 else "")
-    text = _text(labels.sentence(finding.text))
+    text = _text(words.sentence(finding.text))
     if where:
         text.append(f" [{visible(where, 160)}]", style="dim")
     return text
@@ -242,7 +244,7 @@ def _finding(finding: Finding) -> Text:
 def _missing(result: Result) -> RenderableType | None:
     if not result.missing:
         return None
-    lines = [_text(f"{labels.sentence(missing.what)}: {missing.why_it_matters}") for missing in result.missing[:3]]
+    lines = [_text(f"{words.sentence(missing.what)}: {missing.why_it_matters}") for missing in result.missing[:3]]
     if len(result.missing) > 3:
         lines.append(_text(f"… and {len(result.missing) - 3} more, in the HTML report with how to record them"))
     table = Table.grid(padding=(0, 1, 0, 0))

@@ -18,6 +18,7 @@ __all__ = [
     "part_name",
     "percent",
     "reading",
+    "sentence",
     "share_text",
     "strongest",
     "sums",
@@ -72,6 +73,11 @@ def part_name(part: str) -> str:
         kind, _, circuit = part.removeprefix("resident:").partition(":")
         return f"{kind.upper()} {circuit}".strip()
     return _PARTS.get(part, part.replace("_", " "))
+
+
+def sentence(text: str) -> str:
+    """`text` with a capital first letter, where it begins with a word and not with an identifier."""
+    return text[:1].upper() + text[1:] if text.partition(" ")[0].rstrip(",:").isalpha() else text
 
 
 def figure(quantity: Quantity | None, *, sign: bool = False) -> str:

@@ -8,6 +8,7 @@ import datetime as dt
 import math
 
 import polars as pl
+
 from postmortem.result import (
     Arithmetic,
     Attempt,

@@ -5,14 +5,15 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from playwright.sync_api import Browser, Page
-from postmortem_reports.html import PLOTLY_FILE, plotly_source, render
-from reports import factory
 from reports.browser import browser
 from reports.test_html_page import HOSTILE, hostile
+
+from postmortem_reports.html import PLOTLY_FILE, plotly_source, render
+from reports import factory
 
 pytestmark = pytest.mark.browser
 
@@ -47,7 +48,7 @@ class Opened:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(url)
 
-    def __enter__(self) -> "Opened":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,7 +60,9 @@ def moment(page: Page) -> str:
 
 
 def shown_range(page: Page) -> list[float]:
-    return page.evaluate("document.getElementById('timeline-live')._fullLayout.xaxis.range.map(t => Date.parse(t.replace(' ', 'T') + 'Z'))")
+    return page.evaluate(
+        "document.getElementById('timeline-live')._fullLayout.xaxis.range.map(t => Date.parse(t.replace(' ', 'T') + 'Z'))"
+    )
 
 
 def test_the_page_draws_its_figure_says_nothing_and_asks_for_nothing(chromium: Browser, report: str) -> None:
@@ -155,8 +158,23 @@ def test_the_keyboard_reaches_every_control_and_reads_moments(chromium: Browser,
         reached = set()
         for _ in range(200):
             page.keyboard.press("Tab")
-            reached.add(page.evaluate("document.activeElement.id || document.activeElement.dataset.zoom || document.activeElement.tagName"))
-        assert {"copy-markdown", "save-json", "theme", "in", "out", "left", "right", "all", "moment", "SUMMARY"} <= reached
+            reached.add(
+                page.evaluate(
+                    "document.activeElement.id || document.activeElement.dataset.zoom || document.activeElement.tagName"
+                )
+            )
+        assert {
+            "copy-markdown",
+            "save-json",
+            "theme",
+            "in",
+            "out",
+            "left",
+            "right",
+            "all",
+            "moment",
+            "SUMMARY",
+        } <= reached
         before = moment(page)
         page.locator("#moment").focus()
         for _ in range(5):
@@ -173,7 +191,9 @@ def test_the_result_and_the_markdown_leave_the_page_whole(chromium: Browser, rep
         download.value.save_as(tmp_path / "result.json")
         saved = json.loads((tmp_path / "result.json").read_text())
         assert saved["arithmetic"]["limit"]["best"] == factory.LIMIT
-        page.evaluate("() => { navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }; }")
+        page.evaluate(
+            "() => { navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }; }"
+        )
         page.get_by_role("button", name="Copy as Markdown").click()
         assert page.evaluate("window.copied") == MARKDOWN
 
@@ -276,11 +296,15 @@ def test_axe_finds_no_violation(chromium: Browser, report: str, scheme: Any) -> 
         page.wait_for_selector("#timeline-box.drawn")
         page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
         page.add_script_tag(path=AXE)
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.target.join(' ') + ': ' + n.any.concat(n.all).map(c => c.message).join('; ')).slice(0, 5)]))")
+        found = page.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.target.join(' ') + ': ' + n.any.concat(n.all).map(c => c.message).join('; ')).slice(0, 5)]))"
+        )
         assert found == []
 
 
-def test_the_library_beside_the_page_is_used_and_its_absence_leaves_the_static_picture(chromium: Browser, tmp_path: Path) -> None:
+def test_the_library_beside_the_page_is_used_and_its_absence_leaves_the_static_picture(
+    chromium: Browser, tmp_path: Path
+) -> None:
     path = tmp_path / "report.html"
     path.write_text(render(factory.incident(), factory.incident_timeline(), plotly_js="file"), encoding="utf-8")
     with Opened(chromium, path.as_uri()) as opened:

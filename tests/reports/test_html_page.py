@@ -1,7 +1,6 @@
 """The page as text: what it holds, that it adds up, that hostile text only shows itself, that it stays small."""
 
 import base64
-import datetime as dt
 import hashlib
 import json
 import re
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
+
 from postmortem.result import Result
 from postmortem.units import GIB
 from postmortem_reports.html import render
@@ -76,7 +76,9 @@ def test_a_million_moments_stay_bounded_and_keep_their_peaks() -> None:
     long = (
         pl.select(time=factory.START + pl.duration(milliseconds=pl.int_range(count)))
         .join(row.drop("time", "unreclaimable"), how="cross")
-        .with_columns(pool_in_use=wave, unreclaimable=pl.when(pl.int_range(count) == spike).then(999 * GIB).otherwise(wave))
+        .with_columns(
+            pool_in_use=wave, unreclaimable=pl.when(pl.int_range(count) == spike).then(999 * GIB).otherwise(wave)
+        )
         .select(row.columns)
         .cast(dict(row.schema))
     )
@@ -118,9 +120,15 @@ def test_every_fragment_link_leads_to_an_element(page: str) -> None:
 def test_the_arithmetic_on_the_page_sums_to_the_byte(page: str) -> None:
     table = page[page.index('id="arithmetic-table"') :]
     body, foot = table[: table.index("</tbody>")], table[table.index("<tfoot>") : table.index("</tfoot>")]
-    rows = [re.findall(r'<data value="(-?\d+)"', row) for row in body.split("<tr ") if "part-" in row and "of" not in row[:12]]
+    rows = [
+        re.findall(r'<data value="(-?\d+)"', row)
+        for row in body.split("<tr ")
+        if "part-" in row and "of" not in row[:12]
+    ]
     parts = [tuple(map(int, row)) for row in rows if len(row) == 3]
-    sums, slack, total = ([int(value) for value in re.findall(r'<data value="(-?\d+)"', row)] for row in foot.split("<tr")[1:4])
+    sums, slack, total = (
+        [int(value) for value in re.findall(r'<data value="(-?\d+)"', row)] for row in foot.split("<tr")[1:4]
+    )
     assert len(parts) == 5
     assert [sum(column) for column in zip(*parts, strict=True)] == sums
     assert sums[0] + slack[0] == total[0]
@@ -160,7 +168,28 @@ HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)> javascript:
 
 def hostile(result: Result) -> Result:
     """Every free text of the result with the hostile one behind it."""
-    free = {"name", "summary", "text", "what", "why_it_matters", "how_to_record", "job", "circuit", "advice", "note", "victim", "source", "path", "clock", "meaning", "unit", "sha256", "profile", "postmortem_version", "part"}
+    free = {
+        "name",
+        "summary",
+        "text",
+        "what",
+        "why_it_matters",
+        "how_to_record",
+        "job",
+        "circuit",
+        "advice",
+        "note",
+        "victim",
+        "source",
+        "path",
+        "clock",
+        "meaning",
+        "unit",
+        "sha256",
+        "profile",
+        "postmortem_version",
+        "part",
+    }
     lists = {"warnings", "unmatched_examples", "columns", "parsers", "from"}
 
     def walk(value: Any, key: str = "") -> Any:
@@ -206,7 +235,7 @@ def test_thousands_of_findings_partitions_and_sources_stay_bounded() -> None:
     )
     page = render(many, factory.incident_timeline())
     assert len(page.encode()) <= 5_000_000
-    assert len(embedded(page)["partitions"]) == 1000
+    assert len(embedded(page)["partitions"]) == 300
     assert "more are in the machine-readable result" in page
 
 

@@ -20,6 +20,7 @@ BLOCK_LINE = rf"^\s*[-{{]?\s*\"?(?:{_KEYS})\"?\s*:|^\s{{2,}}[\w.-]+:\s*$"
 _ENTRY = re.compile(
     rf"(?<![\w-])\"?(?P<key>{_KEYS})\"?\s*:\s*(?P<value>\"(?:[^\"\\]|\\.)*\"|\{{|[^,{{}}\"]+(?:, \d[^,{{}}\"]*)?)?"
 )
+_DESCRIBED = re.compile(r"\s+(?:Last )?State:\s+[A-Z]")
 _HEADING = re.compile(r"\s{2,6}(?P<name>[a-z0-9][a-z0-9.-]*):\s*$")
 _WORDS = frozenset(
     {
@@ -139,9 +140,11 @@ class _Blocks:
 def read_blocks(lines: Iterable[tuple[int, str]]) -> list[ContainerEnd]:
     """Bad ends in `lines` (number, text), each once though `state` and `lastState` may repeat it."""
     blocks = _Blocks()
-    for number, text in lines:
-        heading = _HEADING.match(text)
-        if heading and heading["name"].lower() not in _WORDS and '"' not in text:
+    pairs = list(lines)
+    described = any(_DESCRIBED.match(text) for _, text in pairs)
+    for number, text in pairs:
+        heading = _HEADING.match(text) if described else None
+        if heading and heading["name"] not in _WORDS:
             blocks.close()
             blocks.name, blocks.described = heading["name"], True
             continue

@@ -21,11 +21,13 @@ _OWN_DRESS = "|".join(
         rf"^\s*(?:[\w.-]+:\s+)?{_FACILITY}",
         r"^\s*(?:<\d{1,3}>)?(?:\p{L}{3} )?(?:\p{L}{3,5}\.?\s+\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*(?: UTC)?|\d{10}\.\d{6})\s+(?:[\w.%-]+\s+)?kernel:",
         r"^\s*(?:<\d{1,3}>)1 \S+ \S+ kernel ",
-        r'^\s*\{.*"(?:SYSLOG_IDENTIFIER|_TRANSPORT|ident|appname)"\s*:\s*"kernel"',
-        r'^\s*\{.*"(?:MESSAGE|log|message|msg)"\s*:\s*"(?:<\d+>)?(?:kernel: )?\[\s*\d{1,9}\.\d{6}\]',
         r"^\S+ (?:stdout|stderr) [FP] (?:<\d+>)?\[\s*\d{1,9}\.\d{6}\]",
         r"^\s*[\w.-]{1,80}\s+\| \[\s*\d{1,9}\.\d{6}\]",
     )
+)
+_JSON_DRESS = (
+    r'"(?:SYSLOG_IDENTIFIER|_TRANSPORT|ident|appname)"\s*:\s*"kernel"|'
+    r'"(?:MESSAGE|log|message|msg)"\s*:\s*"(?:<\d+>)?(?:kernel: )?\[\s*\d{1,9}\.\d{6}\]'
 )
 _OTHER_PROGRAM = r"^\s*\[\s*\d+\.\d+\]\s+[\w.-]+\s+[\w@.-]+\[\d+\]:"
 # Apache's error log wears dmesg -T's dress too: it counts only beside words of the kernel.
@@ -55,7 +57,23 @@ def _foreign() -> pl.Expr:
     return pl.col("tag").is_not_null() & ~pl.col("tag").is_in(["kernel", "kmsg", "syslog", "dmesg"])
 
 
-def _in_sections(lines: pl.DataFrame, anchors: pl.DataFrame) -> pl.Series:
+def _own_dress(text: pl.Series) -> pl.Series:
+    """Lines in a dress that only the kernel's log wears; JSON is looked into only where it is JSON."""
+    json = text.str.contains(r"^\s*\{")
+    frame = pl.DataFrame({"text": text, "json": json})
+    return frame.select(
+        pl.when(pl.col("json"))
+        .then(pl.when(pl.col("json")).then(pl.col("text")).str.contains(_JSON_DRESS))
+        .otherwise(
+            pl.when(~pl.col("json")).then(pl.col("text")).str.contains(_OWN_DRESS)
+            & ~pl.col("text").str.contains(_OTHER_PROGRAM)
+        )
+        .fill_null(value=False)
+        .alias("own")
+    ).to_series()
+
+
+def _in_sections(lines: pl.DataFrame, anchors: pl.DataFrame, own: pl.Series) -> pl.Series:
     """Bare lines whose shape fits the section that the last anchor opened."""
     sections = anchors.with_columns(
         pl.col("kind").replace_strict(SECTIONS, default="", return_dtype=pl.String).alias("section"),
@@ -64,7 +82,7 @@ def _in_sections(lines: pl.DataFrame, anchors: pl.DataFrame) -> pl.Series:
     frame = lines.select("text").with_row_index("row").join(sections, on="row", how="left")
     frame = frame.with_columns(pl.col("section", "anchor").forward_fill())
     near = (pl.col("row").cast(pl.Int64) - pl.col("anchor").cast(pl.Int64) <= _REACH) & (pl.col("section") != "")
-    candidates = frame.filter(near & pl.col("kind").is_null())
+    candidates = frame.filter(near & pl.col("kind").is_null() & ~own)
     if not candidates.height:
         return pl.Series([], dtype=pl.UInt32)
     words = undress(candidates.select(pl.col("row").cast(pl.Int64).alias("line"), "text"))
@@ -99,7 +117,7 @@ def _export_entries(lines: pl.DataFrame) -> pl.Series | None:
 def claimed_lines(lines: pl.DataFrame) -> pl.Series:
     """Which of `lines` (line, text) are the kernel's."""
     text = lines["text"]
-    own = text.str.contains(_OWN_DRESS) & ~text.str.contains(_OTHER_PROGRAM)
+    own = _own_dress(text)
     exported = _export_entries(lines)
     if exported is not None:
         own = own | exported
@@ -107,7 +125,7 @@ def claimed_lines(lines: pl.DataFrame) -> pl.Series:
     if not anchors.height:
         return own
     claimed = own.to_frame("own").with_row_index("row")
-    rows = pl.concat([anchors["row"], _in_sections(lines, anchors)])
+    rows = pl.concat([anchors["row"], _in_sections(lines, anchors, own)])
     lead = _lead(lines, anchors)
     hit = pl.col("own") | pl.col("row").is_in(rows.implode()) | (pl.col("row") < lead)
     shared = text.str.contains(_SHARED_DRESS)

@@ -79,9 +79,12 @@ def dedupe_kills(frame: pl.DataFrame) -> pl.DataFrame:
     Works within a stream and across streams; of two rows for one death the fuller stays and the other fills its gaps.
     """
     kept: list[Row] = []
+    by_pid: dict[object, list[int]] = {}
     for row in frame.iter_rows(named=True):
-        place = next((number for number, known in enumerate(kept) if _same(known, row)), None)
+        places = by_pid.setdefault(row["pid"], [])
+        place = next((number for number in places if _same(kept[number], row)), None)
         if place is None:
+            places.append(len(kept))
             kept.append(row)
         else:
             kept[place] = _merged(kept[place], row)

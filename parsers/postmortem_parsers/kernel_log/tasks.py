@@ -62,7 +62,7 @@ class TaskRow:
 
 def task_columns(message: str) -> list[str] | None:
     """The numeric columns between pid and name, when `message` is a table's header."""
-    match = re.match(r"\[\s*pid\s*\]\s+(uid\s.*)\bname", message)
+    match = re.match(r"\[?\s*pid\s*\]?\s+(uid\s.*)\bname", message)
     return match[1].split() if match else None
 
 

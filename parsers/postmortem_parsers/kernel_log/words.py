@@ -12,7 +12,7 @@ ANCHORS: dict[str, str] = {
     "usage": r"^(?:memory|memory\+swap|swap|kmem): usage \d+kB, limit ",
     "stats": r"^Memory cgroup stats(?: for [^:]+)?:",
     "meminfo": r"^Mem-Info:$",
-    "tasks": r"^(?:Tasks state \(memory values in pages\):|\[\s*pid\s*\]\s+uid\s+tgid )",
+    "tasks": r"^(?:Tasks state \(memory values in pages\):|\[?\s*pid\s*\]?\s+uid\s+tgid\s+total_vm)",
     "oom_kill": r"^oom-kill:constraint=CONSTRAINT_",
     "kill": r"^(?:Memory cgroup out of memory|Memory cgroup stats|Out of memory(?: \([\w ]+\))?): [Kk]ill(?:ed)?(?: process|$)",
     "killed": r"^Killed process \d+(?: \(.*\),?|,? UID \d+,? \(.*\),?) (?:UID:? ?\d+,? )?(?:total-vm|vsz):",
@@ -68,7 +68,7 @@ ANY_SHAPE = "|".join(
 )
 
 ROUGH = (
-    r"oom-killer|: usage \d+kB|Memory cgroup|Mem-Info|Tasks state|\bpid\s*\]\s+uid|oom-kill:|ut of memory|Killed process|"
+    r"oom-killer|: usage \d+kB|Memory cgroup|Mem-Info|Tasks state|tgid\s+total_vm|oom-kill:|ut of memory|Killed process|"
     r"oom_reaper|oom\.group|killed as a result|page allocation|NVRM: |segfault at|general protection|trap \w|Kernel panic"
 )
 """What every anchor holds; one scan over all lines finds the few that deserve a second look."""

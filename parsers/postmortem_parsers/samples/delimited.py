@@ -113,11 +113,11 @@ def _meaning(layout: Layout, data: pl.DataFrame, context: Context) -> _Meaning:
     names = layout.header or tuple(f"column {i + 1}" for i in range(layout.width))
     free = [i for i in range(layout.width) if i not in layout.time and names[i].lower() not in TIME_NAMES]
     meaning = _by_names(names, free) if layout.header else _Meaning({}, {}, [])
+    guessed = "" if meaning.counters else " by its values"
     if not meaning.counters:
         _add_guesses(meaning, [i for i in free if i not in meaning.subject_columns], data)
     else:
         _guess_units(meaning, names, data)
-    guessed = "" if layout.header and any(lookup(n) for n in names) else " by its values"
     for i in free:
         if counter := meaning.counters.get(i):
             unit = "a count" if counter.metric in COUNTS else f"in {unit_word(counter.unit)}"

@@ -9,7 +9,7 @@ from postmortem.units import GIB, KIB, MIB
 __all__ = ["by_values", "unit_of", "unit_word"]
 
 _STEADY = 0.9
-"""A limit that somebody changed on the way still has one value in this share of the lines."""
+"""A limit that somebody changed on the way still has one value in this share of the lines, or in all but one."""
 
 
 def unit_of(values: pl.Series) -> int:
@@ -53,5 +53,5 @@ def by_values(columns: dict[str, pl.Series]) -> dict[str, str]:
 def _steady(values: pl.Series) -> bool:
     if not values.len():
         return False
-    counts = values.value_counts(sort=True)
-    return counts["count"][0] / values.len() >= _STEADY
+    commonest = int(values.value_counts(sort=True)["count"][0])
+    return commonest >= min(_STEADY * values.len(), values.len() - 1)

@@ -47,7 +47,7 @@ _LIMIT_STATED = rf"{_STAMPED}cgroup memory limit:\s+({SIZE})(?:\s+\([\w.]+\))?(?
 _PROBE = rf"{_STAMPED}(?:memprobe|memcheck): ((?:\w+=\s?{SIZE}[ ,]*)+)$"
 _PROBE_START = rf"{_STAMPED}(?:memprobe|memcheck): ([a-z].*)$"
 _SHAPES = (_CLOCK_LINE, _CLOCK_USE, DOCKER_ROW, _RSS, _PEAK_RSS, _LIMIT_STATED, _PROBE_START)
-_LIKELY = r"(?:[KMGTkB]\)?|%\)?|[0-9])$|% |memprobe|memcheck"
+_LIKELY = r"[0-9]\s?(?:[KMGTk]i?B?|B)\b|memprobe|memcheck"  # cheap, and false for most lines of a log
 _PROBE_KEYS = {
     "probe_limit": "limit",
     "probe_usable": "usable",

@@ -111,9 +111,11 @@ def _add_stated_limit(tables: Tables, rows: pl.DataFrame, context: Context) -> N
 
 def _named(values: pl.DataFrame, context: Context) -> pl.DataFrame:
     """The values with the metric and unit that their place after the time and their size tell."""
-    most = values.group_by("moment").agg(pl.col("place").max())["place"].mode().sort()[-1]
+    whole = values.filter(pl.col("line") != (context.cut_line or 0))  # a cut line may be the beginning of a time
+    whole = whole if whole.height else values
+    most = whole.group_by("moment").agg(pl.col("place").max())["place"].mode().sort()[-1]
     columns = {
-        str(place): values.filter(pl.col("place") == place)["text"].str.extract(r"^([0-9.]+)", 1)
+        str(place): whole.filter(pl.col("place") == place)["text"].str.extract(r"^([0-9.]+)", 1)
         for place in range(1, min(most, 6) + 1)
     }
     metrics = by_values(columns)

@@ -24,7 +24,7 @@ def add_samples(tables: Tables, cells: pl.DataFrame, context: Context) -> None:
 
     `cells` has line, text (the whole line), cell, time, local_time, clock_only, metric, scope, subject, unit, exact.
     Dropped in silence: cells that say that there is no number, and limits that are none. Reported: cells that are no
-    number, sizes that no memory has, and a limit in the very last line that is the cut beginning of the one before.
+    number, sizes that no memory has, and digits that the stream's end may have cut.
     """
     filled = cells.filter(~pl.col("cell").str.strip_chars().str.to_lowercase().str.contains(NO_VALUE))
     sized = with_sizes(filled, "cell", "unit", "exact")
@@ -33,25 +33,26 @@ def add_samples(tables: Tables, cells: pl.DataFrame, context: Context) -> None:
     broken = pl.col("value").is_null() | (~is_limit & (pl.col("value") >= UNLIMITED))
     skip(context, sized.filter(broken), "not a size")
     good = sized.filter(~broken & ~none)
-    cut = _cut_limits(good)
-    skip(context, cut, "cut off in the limit")
-    good = good.join(cut, on=["line", "metric"], how="anti") if cut.height else good
+    if context.cut_line is not None and good["line"].max() == context.cut_line:
+        good = good.with_columns(cut=_is_cut(context.cut_line))
+        skip(context, good.filter("cut"), "cut off: the last number may not be whole")
+        good = good.filter(~pl.col("cut"))
     flags = pl.col("local_time", "clock_only").fill_null(value=False)  # no time: nothing is uncertain about its zone
     tables.add("samples", good.with_columns(flags, source=pl.lit(context.source)))
 
 
-def _cut_limits(rows: pl.DataFrame) -> pl.DataFrame:
-    """The limit of the last line, where its digits are the beginning of the limit before it."""
-    limits = rows.filter(pl.col("metric").is_in(list(LIMITS))).select("line", "text", "metric", "cell")
-    if not limits.height:
-        return limits
-    before = limits.with_columns(before=pl.col("cell").shift().over("metric"))
-    return before.filter(
-        (pl.col("line") == rows["line"].max())
-        & (pl.col("cell").str.len_chars() < pl.col("before").str.len_chars())
-        & pl.col("before").str.starts_with(pl.col("cell"))
-        & pl.col("text").str.ends_with(pl.col("cell"))
-    )
+def _is_cut(cut_line: int) -> pl.Expr:
+    """Whether bare digits at the end of an unfinished last line have lost some.
+
+    A use counts as cut when it has fewer digits than the one before, a limit when it differs from it: a use that is
+    a little too small does no harm, a wrong limit would.
+    """
+    before = pl.col("cell").shift().over("metric", "subject")
+    at_end = (pl.col("line") == cut_line) & pl.col("text").str.ends_with(pl.col("cell"))
+    shorter = (pl.col("cell").str.len_chars() < before.str.len_chars()).fill_null(value=False)
+    other = (pl.col("cell") != before).fill_null(value=True)
+    changed = pl.when(pl.col("metric").is_in(list(LIMITS))).then(other).otherwise(shorter)
+    return at_end & pl.col("cell").str.contains("[0-9]$") & changed
 
 
 def mark(tables: Tables, rows: pl.DataFrame, what: str, context: Context) -> None:

@@ -6,7 +6,7 @@ const Series = (() => {
   const data = source ? JSON.parse(source.textContent) : null;
   if (!data) return null;
   const packed = data.series;
-  const counts = new Set(["attempt", "buffers_alive", "free_remaining", "live_partitions", "jobs_done"]);
+  const counts = new Set(["buffers_alive", "free_remaining", "live_partitions", "jobs_done"]);
 
   const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
   const times = Array.from(new Float64Array(bytes(packed.time)), (since) => since + packed.start_ms);

@@ -25,12 +25,29 @@
   });
   const iso = (time) => new Date(time).toISOString().slice(0, -1);
 
+  // Names of phases and attempts: each at its band's visible beginning, cut to the band's visible width.
+  const LETTER = 6.6;
+  const fitted = (annotations) => {
+    const [from, to] = view || whole;
+    const pixels = plot.clientWidth - Series.figure.layout.margin.l;
+    return annotations.map((label, number) => {
+      if (!label.name) return label;
+      const original = Series.figure.layout.annotations[number];
+      const left = Math.max(from, Date.parse(`${original.x}Z`));
+      const right = Math.min(to, Date.parse(`${label.name}Z`));
+      const letters = Math.floor(((right - left) / (to - from)) * pixels / LETTER) - 1;
+      const text = letters >= original.text.length ? original.text : `${original.text.slice(0, Math.max(0, letters - 1))}\u2026`;
+      return { ...label, x: iso(left), text, visible: letters >= 4 };
+    });
+  };
+
   const draw = () => {
     if (!window.Plotly) return;
     const style = css();
     const layout = themed(Series.figure.layout, style);
     layout.font.family = getComputedStyle(document.body).fontFamily;
     layout.shapes = [...layout.shapes, cursor(style)];
+    layout.annotations = fitted(layout.annotations);
     if (view) layout.xaxis.range = view.map(iso);
     const time = Series.times.map(iso);
     const traces = Series.figure.data.map((trace) => ({ ...themed(trace, style), x: time, y: Series.drawn(trace.y) }));
@@ -106,6 +123,9 @@
     plot.on("plotly_relayout", (change) => {
       if ("xaxis.range[0]" in change) view = [change["xaxis.range[0]"], change["xaxis.range[1]"]].map((text) => Date.parse(`${String(text).replace(" ", "T")}Z`));
       if (change["xaxis.autorange"]) zoom("all");
+      if (!("annotations" in change) && ("xaxis.range" in change || "xaxis.range[0]" in change || "autosize" in change)) {
+        window.Plotly.relayout(plot, { annotations: fitted(plot.layout.annotations) });
+      }
     });
     plot.addEventListener("dblclick", () => zoom("all"));
   }

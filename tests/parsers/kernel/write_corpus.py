@@ -914,6 +914,15 @@ def shapes() -> None:
         tasks=expected_tasks(spec),
     )
 
+    eaten = [line.replace("[", " ", 1).replace("]", " ", 1) if line.startswith("[") else line for line in body]
+    lines = dressed(eaten, dmesg)
+    write(
+        "table-whose-brackets-html-ate",
+        [line.text for line in lines],
+        kills=[expected_kill(spec, DAEMON, killed_at(lines, spec), lines)],
+        tasks=expected_tasks(spec),
+    )
+
     kill = kill_line(spec, DAEMON)
     first, second_part = kill[: kill.index(" process")], kill[kill.index("process") :]
     second_part, third = second_part[: second_part.index(" anon-rss")], second_part[second_part.index("anon-rss") :]

@@ -20,19 +20,24 @@ def lines_of(text):
     return pl.DataFrame({"line": range(1, len(parts) + 1), "text": parts}, schema={"line": pl.Int64, "text": pl.String})
 
 
-def read_file(path):
-    """DataFrame(line, text) of a file, packed or not."""
+def bytes_of(path):
+    """A file's content, unpacked."""
     raw = Path(path).read_bytes()
     if raw[:2] == b"\x1f\x8b":
         raw = gzip.decompress(raw)
-    return lines_of(raw.decode("utf-8", "replace"))
+    return raw
+
+
+def read_file(path):
+    """DataFrame(line, text) of a file, packed or not."""
+    return lines_of(bytes_of(path).decode("utf-8", "replace"))
 
 
 class Read:
     """What a parser made of a stream."""
 
-    def __init__(self, parser, lines, name="x", chunk=None):
-        self.context = Context(source=0, name=name, profile=None)
+    def __init__(self, parser, lines, name="x", chunk=None, cut=False):
+        self.context = Context(source=0, name=name, profile=None, cut_line=lines.height if cut else None)
         self.sure = parser.sniff(Head(lines["text"].to_list()[:1000], name))
         self.tables = Tables()
         self.claimed = 0
@@ -69,4 +74,4 @@ class Read:
 
 def read_text(parser, text, **options):
     """`Read` of a text."""
-    return Read(parser, lines_of(text), **options)
+    return Read(parser, lines_of(text), cut=not text.endswith("\n"), **options)
