@@ -286,7 +286,7 @@ def redact_result(result: Result) -> Result:
                 redactor.keep_cgroup(path)
     _walk(result, _learning(redactor))
     redacted = _walk(result, redactor)
-    note = f"Redacted: {redactor.count} names, addresses, paths and secrets are replaced by aliases such as <host-1>."
+    note = f"Redacted: aliases such as <host-1> stand for {redactor.count} names, addresses, paths or secrets."
     return msgspec.structs.replace(redacted, warnings=[*redacted.warnings, note])
 
 

@@ -50,7 +50,9 @@ def _hits(lines: pl.DataFrame) -> pl.DataFrame:
     dressed = undress(rough).filter(pl.col("dress").is_in(["syslog", "stamped", "dmesg"]) | pl.col("dress").is_null())
     both = pl.concat([plain, dressed.select(plain.columns)])
     hit = both.filter(_ANY_RULE)
-    return hit.unique("line", keep="last", maintain_order=True).sort("line")
+    # Where both readings match, the one that knows the time says more.
+    ranked = hit.with_columns(pl.col("time").is_not_null().alias("timed")).sort("line", "timed", maintain_order=True)
+    return ranked.unique("line", keep="last", maintain_order=True).drop("timed")
 
 
 class ExitsParser:

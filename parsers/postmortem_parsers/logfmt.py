@@ -32,7 +32,9 @@ class LogfmtFormat:
         return lines.filter(lines["text"].str.contains(r"^(?:time|ts|t|level)="))
 
     def patterns(self, event: Event) -> list[str]:
-        """The message, quoted or not."""
+        """The message, quoted or not, or a key."""
+        if event.field:
+            return [f" {event.field}="]
         return [f'msg="{event.message}', f"msg={event.message}"]
 
     def rest(self, pattern: str) -> str:

@@ -20,10 +20,10 @@ from postmortem_parsers.profiles import Block, Line, Profile
 from postmortem_parsers.records import RowMaker
 from postmortem_parsers.timestamps import TIME_TYPE
 
-__all__ = ["PlainLinesParser"]
+__all__ = ["PlainLinesParser", "expressions", "unstamped"]
 
-# `[2026-02-22 00:21:35] ` before a wrapper's own words.
-_STAMP = r"^\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,][0-9]+)?(Z?)\]?[ :]\s*"
+# `[2026-02-22 00:21:35] ` before a wrapper's own words; `[2026-02-22T00:21:35.123+0000]` before those of a JVM.
+_STAMP = r"^\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,][0-9]+)?(Z|[+-]00:?00|)(?:\]?[ :]\s*|\])"
 _GROUP_NAME = re.compile(r"\(\?P?<\w+>")
 _LONGEST_BLOCK = 20
 """Lines below a heading that may still belong to it."""
@@ -45,11 +45,11 @@ class PlainLinesParser:
 
     def claim(self, lines: pl.DataFrame, context: Context) -> pl.Series:
         """Lines that one of the profile's expressions matches."""
-        expressions = _expressions(_profile(context))
-        if not expressions:
+        known = expressions(_profile(context))
+        if not known:
             return pl.Series([False] * lines.height)
-        any_of = "|".join(f"(?:{expression})" for expression in expressions)
-        return _unstamped(lines["text"]).str.contains(any_of)
+        any_of = "|".join(f"(?:{expression})" for expression in known)
+        return unstamped(lines["text"]).str.contains(any_of)
 
     def parse(self, lines: pl.DataFrame, context: Context) -> Tables:
         """Rows of the patterns; blocks become one row at their heading."""
@@ -70,14 +70,16 @@ def _profile(context: Context) -> Profile:
     return context.profile
 
 
-def _expressions(profile: Profile) -> list[str]:
+def expressions(profile: Profile) -> list[str]:
+    """The regular expressions of a profile's lines and blocks, without names of groups."""
     # Names of groups must differ within one expression, and `claim` joins them all.
     lines = [_GROUP_NAME.sub("(", line.regex) for line in profile.line]
     blocks = [expression for block in profile.block for expression in (block.begins, *block.lines.values())]
     return lines + blocks
 
 
-def _unstamped(text: pl.Series) -> pl.Series:
+def unstamped(text: pl.Series) -> pl.Series:
+    """Texts without the stamp before them."""
     return text.str.replace(_STAMP, "").str.strip_chars_end()
 
 
@@ -85,11 +87,11 @@ def _timed(lines: pl.DataFrame) -> pl.DataFrame:
     """The text behind a stamp, and the stamp as `time`; `local` where it names no zone."""
     stamp = lines["text"].str.extract(_STAMP).str.replace("T", " ", literal=True)
     time = stamp.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False).dt.replace_time_zone("UTC")
-    zoned = lines["text"].str.extract(_STAMP, 2) == "Z"
+    zoned = lines["text"].str.extract(_STAMP, 2) != ""
     local = pl.DataFrame({"time": time.cast(TIME_TYPE), "zoned": zoned}).select(
         "time", local=pl.when(pl.col("time").is_not_null()).then(~pl.col("zoned"))
     )
-    return lines.select("line", _unstamped(lines["text"])).hstack(local)
+    return lines.select("line", unstamped(lines["text"])).hstack(local)
 
 
 def _line_rows(line: Line, lines: pl.DataFrame, profile: Profile, context: Context) -> Tables:

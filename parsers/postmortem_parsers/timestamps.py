@@ -14,7 +14,7 @@ __all__ = ["STAMP", "TIME_TYPE", "has_utc_time", "parse_utc", "utc_time"]
 TIME_TYPE = pl.Datetime("us", "UTC")
 
 STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})"
-_AT_THE_BEGINNING = r'^(?: {0,2}|\{"timestamp":\s?"|time="?|ts="?)(' + STAMP + ")"
+_AT_THE_BEGINNING = r'^(?: {0,2}|\{"(?:timestamp|time|ts)":\s?"|time="?|ts="?)(' + STAMP + ")"
 
 
 def has_utc_time(text: pl.Series) -> pl.Series:

@@ -21,10 +21,10 @@ from postmortem_parsers.tracing_json import JsonFormat
 from postmortem_parsers.tracing_pretty import PrettyFormat, continuations
 from postmortem_parsers.tracing_text import TextFormat
 
-__all__ = ["TracingParser"]
+__all__ = ["DRESSES", "TracingParser"]
 
-_DRESSES: tuple[RecordFormat, ...] = (TextFormat(), PrettyFormat(), JsonFormat(), LogfmtFormat())
-_HEAD = "^(?:" + "|".join(dress.head for dress in _DRESSES) + ")"
+DRESSES: tuple[RecordFormat, ...] = (TextFormat(), PrettyFormat(), JsonFormat(), LogfmtFormat())
+_HEAD = "^(?:" + "|".join(dress.head for dress in DRESSES) + ")"
 _PRETTY_HEAD = f"^{PrettyFormat.head}"
 # A last line that ends within the part that every record begins with.
 _CUT_HEAD = (
@@ -74,5 +74,5 @@ class TracingParser:
     def _readers_of(self, profile: object) -> list[RecordReader]:
         assert isinstance(profile, Profile)
         if id(profile) not in self._readers:
-            self._readers[id(profile)] = [RecordReader(dress, profile) for dress in _DRESSES]
+            self._readers[id(profile)] = [RecordReader(dress, profile) for dress in DRESSES]
         return self._readers[id(profile)]

@@ -20,15 +20,16 @@ __all__ = ["JsonFormat"]
 
 _VALUE = rf"({QUOTED}|[^,}}\]]*)"
 _WORD = r'"?([^\s",}\]]+)'
+_MESSAGE_KEYS = ("message", "msg")  # tracing's and python-json-logger's; zap's, slog's and pino's
 
 
 class JsonFormat:
     """JSON."""
 
     head = r'\s*\{.*"level"\s*:\s*"(?i:trace|debug|info|warn|warning|error)"|\{"timestamp"\s*:\s*"'
-    stamp = r'"timestamp"\s*:\s*"([^"]+)"'
+    stamp = r'"(?:timestamp|time|ts)"\s*:\s*"([^"]+)"'
     alarm = r'"level"\s*:\s*"(?i)(warn|error)'
-    message = r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"'
+    message = r'"(?:message|msg)"\s*:\s*"((?:[^"\\]|\\.)*)"'
     error = rf'"(?:error|err|reason)"\s*:\s*({QUOTED})'
 
     def records(self, lines: pl.DataFrame) -> pl.DataFrame:
@@ -36,9 +37,11 @@ class JsonFormat:
         return lines.filter(lines["text"].str.contains(r"^\s*\{"))
 
     def patterns(self, event: Event) -> list[str]:
-        """The message with either spacing, and with either way to write what is not ASCII."""
+        """The message with either spacing, and with either way to write what is not ASCII; or a key."""
+        if event.field:
+            return [f'"{event.field}":']
         forms = dict.fromkeys(json.dumps(event.message, ensure_ascii=ascii_only)[:-1] for ascii_only in (False, True))
-        return [f'"message":{space}{form}' for space in ("", " ") for form in forms]
+        return [f'"{key}":{space}{form}' for key in _MESSAGE_KEYS for space in ("", " ") for form in forms]
 
     def rest(self, pattern: str) -> str:
         """Up to the message's end."""

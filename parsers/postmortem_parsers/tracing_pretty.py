@@ -42,8 +42,8 @@ class PrettyFormat:
         return joined.agg(pl.col("line").first(), pl.col("text").str.join("\n")).select("line", "text")
 
     def patterns(self, event: Event) -> list[str]:
-        """`target: message`."""
-        return [f"{event.target or ''}: {event.message}"]
+        """`target: message`, or `, field: `."""
+        return [f", {event.field}: "] if event.field else [f"{event.target or ''}: {event.message}"]
 
     def rest(self, pattern: str) -> str:
         """Up to the first field."""

@@ -39,8 +39,8 @@ class TextFormat:
         return lines.filter(lines["text"].str.contains(rf"^(?:{self.head})"))
 
     def patterns(self, event: Event) -> list[str]:
-        """`target: message`."""
-        return [f"{event.target or ''}: {event.message}"]
+        """`target: message`, or ` field=`."""
+        return [f" {event.field}="] if event.field else [f"{event.target or ''}: {event.message}"]
 
     def rest(self, pattern: str) -> str:
         """Up to the first field."""

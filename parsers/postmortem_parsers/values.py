@@ -59,6 +59,14 @@ def _size(step: int, *, floor: bool = False) -> Callable[[pl.Expr], pl.Expr]:
     return convert
 
 
+def _own_unit(value: pl.Expr) -> pl.Expr:
+    """`512M`, `1.5 GiB`, `4g`, `1024` (bytes); one letter means a power of 1024, as JVMs and Go print it."""
+    parts = _bare(value).str.strip_chars().str.to_uppercase().str.extract_groups(r"^([0-9]+(?:\.[0-9]+)?) ?([KMGT]?)I?B?$")
+    factor = parts.struct[1].replace_strict({"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}, default=None)
+    size = (parts.struct[0].cast(pl.Float64, strict=False) * factor).round()
+    return pl.when(size < _LARGEST).then(size).otherwise(None).cast(pl.Int64)
+
+
 def _text(value: pl.Expr) -> pl.Expr:
     quoted = value.str.starts_with('"')
     inner = value.str.slice(1).str.strip_suffix('"').str.replace_all(r'\\(["\\])', "$1")
@@ -86,7 +94,9 @@ UNITS: dict[str, Unit] = {
     "bytes": Unit(_size(1), ulp=0),
     "kb": Unit(_size(KIB), ulp=0),
     "mib": Unit(_size(MIB), ulp=0),
+    "mib_floor": Unit(_size(MIB, floor=True), ulp=MIB),
     "gib": Unit(_size(GIB), ulp=0),
     "gib_floor": Unit(_size(GIB, floor=True), ulp=GIB),
+    "size": Unit(_own_unit, ulp=0),
 }
 """Units that a profile may name: `column = "field:unit"`. `circuit` is added from the profile's own aliases."""

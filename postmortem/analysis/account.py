@@ -120,6 +120,11 @@ class Account:
 
 def default_heap(live: Live) -> Heap:
     """Without a fit: unpinned partitions take what they need; pinned ones something between the rest and all of it."""
+    if live.count and not live.reservation.any() and not live.rest.any():
+        # Circuits that the profile does not know: nothing can be said of their heap.
+        nothing = np.zeros(4)
+        ramps = ((Ramp(1.0, of_synthesis=True), nothing),)
+        return Heap(ramps, nothing, measured_pinned=True, measured_unpinned=True, squeezed=False, basis="assumed")
     rest = _rest_share(live)
     # Middle of [rest, 1] in the sense of arithmetic.md: b in [1.1, 13.6] is an assumption, and said to be one.
     shares = np.array([0.0, (rest + 1.0) / 2, rest, 1.0 - rest])

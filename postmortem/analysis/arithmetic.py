@@ -1,5 +1,7 @@
 """The identity of arithmetic.md, section 2: provision against actual, part by part, and what ate the slack."""
 
+import numpy as np
+
 from postmortem.analysis.account import Account
 from postmortem.analysis.draws import Draws
 from postmortem.analysis.fit import HeapFit, Ramp
@@ -179,7 +181,7 @@ def describe_fit(found: HeapFit, typical_need: float) -> Fit:
         FitTerm(
             name=name,
             best=float(found.shares[start] + found.shares[age]) * typical_need,
-            half_width=1.96 * float((found.errors[start] ** 2 + found.errors[age] ** 2) ** 0.5) * typical_need,
+            half_width=1.96 * float(np.hypot(*np.nan_to_num(found.errors[[start, age]], posinf=0.0))) * typical_need,
             unit="bytes a partition, fully grown",
             meaning=meaning,
         )

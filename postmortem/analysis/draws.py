@@ -161,7 +161,8 @@ def _bounded(rng: np.random.Generator, account: Account, heap: Floats, extractio
     wanted = total
     if not (account.heap.measured_pinned or account.heap.measured_unpinned):
         # Nothing was measured of single partitions: anything up to all anonymous memory may be theirs.
-        more = rng.random((_N, 1)) * np.maximum(most - total, 0)
+        ceiling = min(most, 1.05 * float(account.live.need.sum()))
+        more = rng.random((_N, 1)) * np.maximum(ceiling - total, 0)
         wanted = np.where(rng.random((_N, 1)) < 0.5, total + more, total)
     return _scaled(heap * wanted / total, extraction, np.full(_N, most))
 

@@ -52,7 +52,7 @@ def examine(
     budget = _budget(whole, run, span, cites)
     model = _fitting_model(run, budget, warnings)
     series = memory(run.table("samples"))
-    log_end = _log_end(run)
+    log_end = _log_end(run, span)
     mine = kills.concerns(all_kills, run, span, log_end if last else span.end)
     replayed = pool.replay(run.table("pool").sort("source", "line"))
     warnings += replayed.warnings
@@ -121,32 +121,15 @@ def _fitting_model(run: Run, budget: Quantity | None, warnings: list[str]) -> Me
     return MemoryModel(processes=model.processes, proof_kinds=model.proof_kinds)
 
 
-def _log_end(run: Run) -> dt.datetime | None:
-    """The newest dated line of the daemon's own log; for runs without one, of any table."""
-    sources = (
-        set(run.table("work")["source"].unique())
-        | set(run.table("pool")["source"].unique())
-        | set(run.table("budget")["source"].unique())
-    )
-    times = [t for name in ("work", "pool", "budget", "resident") for t in _dated(run, name)]
-    own = run.lines_time.filter(pl.col("source").is_in(list(sources)) & pl.col("time").is_not_null())
-    inside = own.filter(pl.col("time").is_between(*_bounds(run)))["time"].max() if own.height else None
-    return _latest([*times, inside if isinstance(inside, dt.datetime) else None])
-
-
-def _bounds(run: Run) -> tuple[dt.datetime, dt.datetime]:
-    """First and last dated row of the attempt's own tables (the next attempt's lines lie beyond)."""
-    times = [
-        t
-        for name in ("work", "pool", "budget", "resident", "ends", "phases")
-        for t in (run.table(name)["time"].min(), run.table(name)["time"].max())
-    ]
-    known = [t for t in times if isinstance(t, dt.datetime)]
-    far = dt.datetime.max.replace(tzinfo=dt.UTC)
-    if not known:
-        return dt.datetime.min.replace(tzinfo=dt.UTC), far
-    open_end = run.table("work").filter(pl.col("op") == "start").height <= 1
-    return min(known), far if open_end else max(known)
+def _log_end(run: Run, span: attempts.Span) -> dt.datetime | None:
+    """The newest dated line of the daemon's own log within the attempt."""
+    daemon = ("work", "pool", "budget", "resident")
+    sources = {source for name in daemon for source in run.table(name)["source"].unique()}
+    lines = run.lines_time.filter(pl.col("source").is_in(list(sources)) & pl.col("time").is_not_null())
+    if span.end is not None:
+        lines = lines.filter(pl.col("time") < span.end - dt.timedelta(seconds=2))
+    newest = lines["time"].max() if lines.height else None
+    return _latest([*(t for name in daemon for t in _dated(run, name)), newest])
 
 
 def _dated(run: Run, name: str) -> list[dt.datetime]:

@@ -15,6 +15,7 @@ __all__ = ["Growth", "growth"]
 Floats = npt.NDArray[np.float64]
 
 _MIN_WORK = 6
+_TELLING_WORK = 24  # allocators reach their plateau within a few jobs; before that, growth is no leak yet
 _MAX_POINTS = 400
 _STEADY = 0.75  # a leak's last third grows like the whole; noise and a little cache are allowed for
 
@@ -59,9 +60,10 @@ def growth(base: Floats, done: Floats, final: tuple[float, float]) -> Growth | N
     tail = work >= cut
     last = _slope(work[tail], level[tail])[0] if tail.sum() >= 3 and np.ptp(work[tail]) > 0 else 0.0
     share = last / slope if slope > 0 else 0.0
+    steady = low > 0 and share >= _STEADY and final_done >= _TELLING_WORK
     early = base[done <= final_done / 4]
-    least = max(0.0, final_base - float(early.min())) if len(early) else 0.0
-    return Growth(slope, low, high, final_done, share, steady=low > 0 and share >= _STEADY, least=least)
+    least = max(0.0, final_base - float(early.min())) if len(early) and final_done >= _TELLING_WORK else 0.0
+    return Growth(slope, low, high, final_done, share, steady=steady, least=least)
 
 
 def _slope(work: Floats, level: Floats) -> tuple[float, float, float]:

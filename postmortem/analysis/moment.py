@@ -320,9 +320,9 @@ def _charge(
         at = cites.all(stats.at)
         usage = Quantity(low=stats.usage, best=stats.usage, high=stats.usage, basis="measured", lines=at)
         if stats.reclaimable is None:
-            return usage, None, _widened(usage, low=round(0.98 * stats.usage))
+            return usage, None, _wanted(_widened(usage, low=round(0.98 * stats.usage)))
         gone = Quantity(low=0, best=stats.reclaimable, high=stats.reclaimable, basis="measured", lines=at)
-        return usage, gone, usage - gone
+        return usage, gone, _wanted(usage - gone)
     rows = replays.memory.upto(moment)
     if killed and limit is not None:
         # It was killed because what cannot be given back reached the limit: between the last sample and it.
@@ -330,7 +330,7 @@ def _charge(
         low = max(round(0.98 * limit.low), min(last or 0, limit.low))
         whole = Quantity(low=min(low, limit.low), best=limit.best, high=limit.high, basis="derived", lines=limit.lines)
         nothing = Quantity(low=0, best=0, high=limit.high - whole.low, basis="derived")
-        return whole, nothing, whole
+        return whole, nothing, _wanted(whole)
     if rows.is_empty():
         return None, None, None
     row = rows.row(-1, named=True)
@@ -350,6 +350,17 @@ def _charge(
     least = round(min(known, charged.low))
     middle = (least + charged.high) // 2
     return charged, None, Quantity(low=least, best=middle, high=charged.high, basis="assumed", lines=at)
+
+
+def _wanted(quantity: Quantity) -> Quantity:
+    """What was wanted at a kill: the request that could not be met (a few hugepages to a GiB) comes on top of the charge."""
+    return Quantity(
+        low=quantity.low,
+        best=quantity.best,
+        high=round(quantity.high * 1.005),
+        basis=quantity.basis,
+        lines=quantity.lines,
+    )
 
 
 def _widened(quantity: Quantity, *, low: int) -> Quantity:

@@ -242,7 +242,7 @@ def _separable(cause: CauseName, growth: Growth | None, knowledge: Knowledge, ac
             # Page cache that makes way hides growth: neither a leak nor its absence is shown.
             factor *= 0.65
         if not knowledge.processes and cause != "neighbour":
-            factor *= 0.85
+            factor *= 0.75
     return factor
 
 

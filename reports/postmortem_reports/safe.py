@@ -53,12 +53,15 @@ _PLAIN = re.compile(
 )
 _LINKED = re.compile(r"www\.|[a-z]:/|:[a-z][^:]*:|[^\W\d_]\.[^\W\d_]", re.IGNORECASE)
 _OPENS_LIST = re.compile(r"\d+[.)]$|[-+=]+$")
+# A word; or what our own sentences put in backticks (a command, a file), blanks included.
+_QUOTED = re.compile(r"(\(?)`([^`]{1,200})`([.,:;)]*)")
+_WORDS = re.compile(r"\(?`[^`]{1,200}`[.,:;)]*(?=\s|$)|\S+")
 _EDGES = re.compile(r"(\(?)(.*?)([.,:;]*\)?[.,:;]*)", re.DOTALL)
 
 
 def prose(text: str) -> str:
     """A sentence for Markdown: words stay words; whatever could be syntax, a link or a mention becomes code."""
-    words = visible(text).split()
+    words = _WORDS.findall(visible(text))
     shown = [_word(word) for word in words]
     if words and _OPENS_LIST.match(words[0]):
         shown[0] = code_span(words[0])
@@ -68,6 +71,8 @@ def prose(text: str) -> str:
 def _word(word: str) -> str:
     if len(word) <= 60 and _PLAIN.fullmatch(word) and not _LINKED.search(word):
         return word
+    if quoted := _QUOTED.fullmatch(word):
+        return f"{quoted[1]}{code_span(quoted[2])}{quoted[3]}"
     edges = _EDGES.fullmatch(word)
     if edges is None or not edges[2] or "(" in edges[2]:  # `f(x)` keeps its parenthesis
         return code_span(word)

@@ -53,6 +53,10 @@ def test_what_could_be_markup_a_link_or_a_mention_becomes_code():
     assert prose("- no list") == "`-` no list"
 
 
+def test_what_a_sentence_of_ours_quotes_is_one_piece_of_code():
+    assert prose("save `date -u; cat x` (`a|b`), then `c") == "save `date -u; cat x` (`a|b`), then `` `c ``"
+
+
 def test_code_holds_backticks():
     assert code_span("a`b``c") == "```a`b``c```"
     assert code_span("`a") == "`` `a ``"

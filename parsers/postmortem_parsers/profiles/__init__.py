@@ -7,6 +7,7 @@ tests. Sizes are written in GiB (2^30 bytes) here and given out in bytes.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -19,9 +20,10 @@ from postmortem.schema import KEYS, TABLES
 from postmortem.units import GIB
 from postmortem_parsers.values import UNITS, Unit, circuit_unit
 
-__all__ = ["Block", "Circuit", "Event", "Line", "Model", "Profile", "Row", "Timeline", "load", "names"]
+__all__ = ["Block", "Circuit", "Event", "Line", "Model", "Profile", "Row", "Timeline", "combined", "load", "names"]
 
 Constant = str | int | float | bool
+_FIRST = "cuzk"
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,10 +48,12 @@ class Row(_Strict, frozen=True, kw_only=True):
 
 
 class Event(_Strict, frozen=True, kw_only=True):
-    """A structured log record, known by its target (module path, optional) and the beginning of its message."""
+    """A structured log record, known by the beginning of its message or, whatever it says, by a field that it has."""
 
-    message: str
+    message: str = ""
+    field: str | None = None
     target: str | None = None
+    """Module path; only for events known by their message."""
     rows: list[Row] = []
     sample: list[str]
 
@@ -209,8 +213,9 @@ class Profile(_Strict, frozen=True, kw_only=True):
 
 
 def names() -> list[str]:
-    """The profiles that are shipped."""
-    return sorted(file.name.removesuffix(".toml") for file in _shipped() if file.name.endswith(".toml"))
+    """The profiles that are shipped, the project's own daemon first."""
+    found = sorted(file.name.removesuffix(".toml") for file in _shipped() if file.name.endswith(".toml"))
+    return sorted(found, key=lambda name: name != _FIRST)
 
 
 def load(name_or_path: str = "cuzk") -> Profile:
@@ -223,6 +228,23 @@ def load(name_or_path: str = "cuzk") -> Profile:
     else:
         text, shown = _read(name_or_path), name_or_path
     return _checked(_parsed(text, shown), shown)
+
+
+def combined(profiles: Sequence[Profile]) -> Profile:
+    """One profile that reads what all of them read; where two know a line, or both have a model, the first one counts."""
+    if len(profiles) == 1:
+        return profiles[0]
+    with_model = next((p for p in profiles if p.model.circuits), profiles[0])
+    return Profile(
+        name=", ".join(p.name for p in profiles),
+        about="; ".join(p.about for p in profiles),
+        processes=list(dict.fromkeys(process for p in profiles for process in p.processes)),
+        event=[event for p in profiles for event in p.event],
+        line=[line for p in profiles for line in p.line],
+        block=[block for p in profiles for block in p.block],
+        timeline=next((p.timeline for p in profiles if p.timeline), None),
+        model=with_model.model,
+    )
 
 
 def _shipped() -> list[Traversable]:
@@ -257,6 +279,10 @@ def _checked(profile: Profile, shown: str) -> Profile:
         for number, entry in enumerate(entries):
             for row in entry.rows:
                 _check_row(row, f"profile {shown}: {kind}[{number}]")
+    for number, event in enumerate(profile.event):
+        if bool(event.message) == bool(event.field):
+            msg = f"profile {shown}: event[{number}] needs either a message (how it begins) or a field (a key that it has)"
+            raise UsageError(msg)
     for number, block in enumerate(profile.block):
         _check_row(block.row, f"profile {shown}: block[{number}]")
         for expression in (block.begins, *block.lines.values()):
