@@ -14,12 +14,13 @@ import postmortem
 from postmortem.analysis import analyse
 from postmortem.errors import NoEvidenceError, UsageError
 from postmortem.model import Circuit, MemoryModel
-from postmortem.reading import Reading, read
+from postmortem.reading import Reading, beginning, read
 from postmortem.result import Arithmetic, Ending, Result, Verdict
 from postmortem.run import Options, Run
 from postmortem.sources import find
 from postmortem_parsers import registry
 from postmortem_parsers.profiles import Profile, load
+from postmortem_parsers.profiles.choose import choose
 
 __all__ = ["Postmortem", "analyze"]
 
@@ -92,24 +93,28 @@ def analyze(
 ) -> Postmortem:
     """Analyse one run's evidence: files, a directory, `-` for standard input.
 
-    `limit` and `budget` (bytes) override what the evidence says; `tz` (`+02:00`) is the zone of clocks without one;
+    `limit` and `budget` (bytes) override what the evidence says; `profile` is a shipped profile's name or a TOML file
+    (without it, the shipped profiles that know a line of the logs' beginnings are used together); `tz` (`+02:00`) is
+    the zone of clocks without one;
     `since` and `until` leave out evidence outside of them. Raises `InputError` for what cannot be read,
     `NoEvidenceError` where no parser knows anything in it, `UsageError` for wrong arguments.
     """
     paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
     if not paths:
         raise UsageError("nothing to analyse: give files, a directory, or - for standard input")
-    chosen = load(str(profile) if profile is not None else "cuzk")
+    named = load(str(profile)) if profile is not None else None
     parsers, broken = registry.load_parsers()
-    reading = read(find(paths), parsers, chosen)
+    streams = find(paths)
+    chosen = named or choose([beginning(stream) for stream in streams if not stream.binary])
+    reading = read(streams, parsers, chosen)
     if not any(frame.height for frame in reading.tables.values()):
         raise NoEvidenceError(_no_evidence(paths))
     run = Run(
-        name=_name(paths),
+        name=_name(paths, reading),
         tables={name: _window(frame, since, until) for name, frame in reading.tables.items()},
         sources=reading.sources,
         lines_time=_window(reading.lines_time, since, until),
-        model=memory_model(chosen),
+        model=memory_model(chosen) if _used(reading) else MemoryModel(processes=tuple(chosen.processes)),
         profile=chosen.name if _used(reading) else None,
         options=Options(limit=limit, budget=budget, tz_minutes=_zone(tz)),
     )
@@ -154,12 +159,13 @@ def _used(reading: Reading) -> bool:
     return any(reading.tables[name].height for name in ("pool", "budget", "resident", "work"))
 
 
-def _name(paths: Sequence[str | Path | BinaryIO]) -> str:
+def _name(paths: Sequence[str | Path | BinaryIO], reading: Reading) -> str:
+    """The folder's or file's name; of several, the file that most was read of, so that their order does not matter."""
     first = paths[0]
-    if not isinstance(first, (str, Path)) or str(first) == "-":
-        return "stdin"
-    path = Path(first)
-    return path.resolve().name if path.is_dir() else re.sub(r"(\.(gz|zst|xz|bz2))?$", "", path.name)
+    if len(paths) == 1 and isinstance(first, (str, Path)) and Path(first).is_dir():
+        return Path(first).resolve().name
+    fullest = max(reading.sources, key=lambda source: sum(source.parsers.values()))
+    return "stdin" if fullest.path == "-" else re.sub(r"\.(gz|zst|xz|bz2)$", "", Path(fullest.path).name)
 
 
 def _no_evidence(paths: Sequence[object]) -> str:

@@ -20,9 +20,10 @@ from postmortem.sources import Stream
 from postmortem_parsers.interface import Context, Head, Parser, Tables
 from postmortem_parsers.timestamps import has_utc_time, utc_time
 
-__all__ = ["Reading", "SourceInfo", "read"]
+__all__ = ["Reading", "SourceInfo", "beginning", "read"]
 
 _HEAD_BYTES = 1 << 16
+_BEGINNING_BYTES = 1 << 20
 _ANCHOR_EVERY = 50
 _EXAMPLES = 5
 _LOOK_FOR_EXAMPLES = 2000
@@ -97,6 +98,13 @@ def read(streams: Sequence[Stream], parsers: Sequence[type[Parser]], profile: ob
     frames = {name: empty(name) if (frame := tables.get(name)) is None else frame for name in TABLES}
     lines_time = pl.concat(anchors).unique(["source", "line"]).sort("source", "line")
     return Reading(frames, sources, lines_time, list(streams))
+
+
+def beginning(stream: Stream) -> pl.DataFrame:
+    """Columns `line` and `text` of a stream's first MiB: what profiles are chosen by."""
+    for chunk in stream.chunks(size=_BEGINNING_BYTES):
+        return lines_of(chunk)
+    return pl.DataFrame(schema={"line": pl.Int64, "text": pl.String})
 
 
 class _StreamReader:

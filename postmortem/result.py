@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from postmortem.quantity import Basis, Quantity, Value
+
 __all__ = [
     "Arithmetic",
     "Attempt",
@@ -38,11 +40,8 @@ __all__ = [
     "Survival",
     "Verdict",
     "Victim",
-    "merge_lines",
-    "weakest",
 ]
 
-Basis = Literal["measured", "derived", "modelled", "assumed"]
 How = Literal[
     "cgroup_limit",
     "cgroup_limit_probable",
@@ -67,50 +66,6 @@ CauseName = Literal[
     "not_memory",
     "inconclusive",
 ]
-
-_BASIS_ORDER: dict[Basis, int] = {"measured": 0, "derived": 1, "modelled": 2, "assumed": 3}
-
-
-def weakest(*bases: Basis) -> Basis:
-    """The basis of a figure computed from figures of these bases: never better than `derived`."""
-    return max((*bases, "derived"), key=lambda basis: _BASIS_ORDER[basis])
-
-
-class Value(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all result types."""
-
-
-class Quantity(Value, frozen=True, kw_only=True):
-    """A size in bytes with its interval, what kind of knowledge it is, and the lines that it comes from."""
-
-    low: int
-    best: int
-    high: int
-    basis: Basis
-    lines: tuple[str, ...] = msgspec.field(name="from", default=())
-
-    def __add__(self, other: Quantity) -> Quantity:
-        return Quantity(
-            low=self.low + other.low,
-            best=self.best + other.best,
-            high=self.high + other.high,
-            basis=weakest(self.basis, other.basis),
-            lines=merge_lines(self.lines, other.lines),
-        )
-
-    def __sub__(self, other: Quantity) -> Quantity:
-        return Quantity(
-            low=self.low - other.high,
-            best=self.best - other.best,
-            high=self.high - other.low,
-            basis=weakest(self.basis, other.basis),
-            lines=merge_lines(self.lines, other.lines),
-        )
-
-
-def merge_lines(*groups: tuple[str, ...], most: int = 8) -> tuple[str, ...]:
-    """The citations of several figures without repetition, at most `most` of them."""
-    return tuple(dict.fromkeys(line for group in groups for line in group))[:most]
 
 
 class Source(Value, frozen=True, kw_only=True):
@@ -193,7 +148,11 @@ class Part(Value, frozen=True, kw_only=True):
     """One row of the identity: what was set aside for a part, and what it took."""
 
     part: str
-    """resident:srs:porep-32g | resident:pce:… | working_set | pinned_uncovered | transient | overhead | neighbour"""
+    """resident:srs:porep-32g | resident:pce:… | working_set | pinned_uncovered | transient | overhead | neighbour
+
+    Where the daemon's profile has no memory model, or no budget is known, the kernel's classes stand for the overhead:
+    anonymous | shared_memory | kernel | unaccounted (charged, in no counter) | page_cache (given back before a kill).
+    """
     provision: Quantity
     actual: Quantity
     excess: Quantity

@@ -63,7 +63,7 @@ class ExitsParser:
         "endings: shells, wrappers, panics, CUDA and client errors, systemd, docker, Kubernetes, OOM daemons"
     )
     example: ClassVar[str] = (
-        "./benchmark.sh: line 212:  1877 Killed                  cuzk-daemon --config /tmp/cuzk.toml"
+        "./benchmark.sh: line 212:  1877 Killed                  cuzk-daemon --config /etc/cuzk.toml"
     )
     priority: ClassVar[int] = 60
     whole: ClassVar[bool] = True

@@ -23,7 +23,9 @@ from postmortem_parsers.timestamps import TIME_TYPE
 __all__ = ["PlainLinesParser", "expressions", "unstamped"]
 
 # `[2026-02-22 00:21:35] ` before a wrapper's own words; `[2026-02-22T00:21:35.123+0000]` before those of a JVM.
-_STAMP = r"^\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,][0-9]+)?(Z|[+-]00:?00|)(?:\]?[ :]\s*|\])"
+_STAMP = (
+    r"^\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?)(Z|[+-]00:?00|)(?:\]?[ :]\s*|\])"
+)
 _GROUP_NAME = re.compile(r"\(\?P?<\w+>")
 _LONGEST_BLOCK = 20
 """Lines below a heading that may still belong to it."""
@@ -85,8 +87,8 @@ def unstamped(text: pl.Series) -> pl.Series:
 
 def _timed(lines: pl.DataFrame) -> pl.DataFrame:
     """The text behind a stamp, and the stamp as `time`; `local` where it names no zone."""
-    stamp = lines["text"].str.extract(_STAMP).str.replace("T", " ", literal=True)
-    time = stamp.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False).dt.replace_time_zone("UTC")
+    stamp = lines["text"].str.extract(_STAMP).str.replace("T", " ", literal=True).str.replace(",", ".", literal=True)
+    time = stamp.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False).dt.replace_time_zone("UTC")
     zoned = lines["text"].str.extract(_STAMP, 2) != ""
     local = pl.DataFrame({"time": time.cast(TIME_TYPE), "zoned": zoned}).select(
         "time", local=pl.when(pl.col("time").is_not_null()).then(~pl.col("zoned"))

@@ -61,7 +61,9 @@ def _size(step: int, *, floor: bool = False) -> Callable[[pl.Expr], pl.Expr]:
 
 def _own_unit(value: pl.Expr) -> pl.Expr:
     """`512M`, `1.5 GiB`, `4g`, `1024` (bytes); one letter means a power of 1024, as JVMs and Go print it."""
-    parts = _bare(value).str.strip_chars().str.to_uppercase().str.extract_groups(r"^([0-9]+(?:\.[0-9]+)?) ?([KMGT]?)I?B?$")
+    parts = (
+        _bare(value).str.strip_chars().str.to_uppercase().str.extract_groups(r"^([0-9]+(?:\.[0-9]+)?) ?([KMGT]?)I?B?$")
+    )
     factor = parts.struct[1].replace_strict({"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}, default=None)
     size = (parts.struct[0].cast(pl.Float64, strict=False) * factor).round()
     return pl.when(size < _LARGEST).then(size).otherwise(None).cast(pl.Int64)

@@ -7,22 +7,25 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from postmortem.analysis import arithmetic, attempts, clock, kills, phases, survival, verdict
+from postmortem.analysis import arithmetic, attempts, clock, decompose, ground, kills, phases, survival, verdict
 from postmortem.analysis.account import Account
 from postmortem.analysis.cite import Citations
 from postmortem.analysis.draws import Draws, draw
 from postmortem.analysis.examine import Examined, examine
 from postmortem.analysis.fit import HeapFit, features
 from postmortem.analysis.growth import Growth, growth
+from postmortem.analysis.heap import fit_heap
 from postmortem.analysis.missing import missing
-from postmortem.analysis.moment import account_at, fit_heap, partitions, pool_at
+from postmortem.analysis.moment import account_at
 from postmortem.analysis.resident import resident_at
+from postmortem.analysis.state import partitions, pool_at
 from postmortem.analysis.summary import sentence
 from postmortem.analysis.timeline import closed, timeline
+from postmortem.analysis.unmodelled import growth_with_work
 from postmortem.result import (
-    Arithmetic,
     Attempt,
     BySize,
+    Part,
     PartitionLife,
     Phase,
     Pool,
@@ -71,10 +74,12 @@ class _Report:
         chosen = self.chosen
         found = fit_heap(chosen.replays, chosen.limit.best if chosen.limit else None, chosen.end)
         account = self._account(found)
-        draws = draw(account)
-        grown = _growth(chosen, account, draws)
+        draws = None if decompose.without_model(self.run) else draw(account)
+        split = decompose.decompose(self.run, chosen, account, self.cites) if draws is None else None
+        grown = growth_with_work(chosen, split) if split else _growth(chosen, account, draws)
         typical = float(np.median(account.live.need)) if account.live.count else _typical_need(chosen)
         table = arithmetic.build(account, draws, arithmetic.describe_fit(found, typical) if found else None, grown)
+        table = decompose.fill(table, split) if split else table
         knowledge = verdict.Knowledge(
             samples=chosen.replays.memory.samples.height >= 8,
             counters=chosen.replays.memory.has_counters,
@@ -82,11 +87,11 @@ class _Report:
             host_total=_host_total(self.run),
         )
         judged = verdict.judge(
-            chosen.ending, account, draws, grown, knowledge, verdict.findings_of(account, draws, grown)
+            chosen.ending, account, draws, grown, knowledge, verdict.findings_of(account, draws, grown), split
         )
         pool = self._pool(draws)
         bare = Verdict(cause=judged.cause, confidence=round(judged.confidence, 2), summary="", causes=judged.causes)
-        text = sentence(_name(self.run), chosen.ending, bare, table, pool, self._phase_name())
+        text = sentence(_name(self.run, chosen), chosen.ending, bare, table, pool, self._phase_name())
         result = Result(
             postmortem_version=self.version,
             name=self.run.name,
@@ -99,13 +104,14 @@ class _Report:
             kills=kills.describe(self.all_kills, chosen.kills, self.cites),
             phases=self._phases(),
             attempts=self._attempts(),
-            survival=survival.survive(chosen.replays, account, draws, grown, self._rate()),
+            survival=survival.survive(chosen.replays, account, draws, self._rate(), leak=judged.cause == "leak"),
             evidence=[],
             missing=missing(self.run, chosen.replays.memory, chosen.ending, chosen.limit, chosen.budget),
             warnings=self._warnings(draws),
             partitions=self._partitions(),
         )
-        return _with_evidence(result, self.cites, excerpts), self._timeline(account, table)
+        shown = decompose.folded(table.parts) if split else table.parts
+        return _with_evidence(result, self.cites, excerpts), self._timeline(account, shown)
 
     def _account(self, found: HeapFit | None) -> Account:
         chosen = self.chosen
@@ -221,7 +227,7 @@ class _Report:
 
     def _warnings(self, draws: Draws | None) -> list[str]:
         found = [f"{s.path}: {w}" for s in self.run.sources for w in s.warnings]
-        found += self.placed.warnings
+        found += self.placed.warnings + ground.untested(self.run)
         found += [w for e in self.examined for w in e.warnings]
         if draws is not None and draws.weight[0] == 0:
             found.append(
@@ -251,7 +257,7 @@ class _Report:
             ]
         return found[-_MOST_PARTITIONS:]
 
-    def _timeline(self, account: Account, table: Arithmetic) -> pl.DataFrame:
+    def _timeline(self, account: Account, parts: list[Part]) -> pl.DataFrame:
         frames: list[pl.DataFrame] = []
         for examined in self.examined:
             own = account if examined is self.chosen else None
@@ -267,7 +273,7 @@ class _Report:
                 jobs_done=_jobs_done(examined.run),
             )
             if examined is self.chosen:
-                frame = closed(frame, table.parts, account.pool_total.best - account.pool_in_use)
+                frame = closed(frame, parts, account.pool_total.best - account.pool_in_use)
             frames.append(frame)
         return pl.concat(frames)
 
@@ -292,8 +298,11 @@ def _with_evidence(result: Result, cites: Citations, excerpts: Excerpts) -> Resu
     return msgspec.structs.replace(result, evidence=cites.evidence(excerpts))
 
 
-def _name(run: Run) -> str:
-    return run.model.processes[0] if run.model.processes else run.name
+def _name(run: Run, chosen: Examined) -> str:
+    """The daemon's, where its own lines were read; else the victim's; else the run's."""
+    if run.profile is not None and run.model.processes:
+        return run.model.processes[0]
+    return (chosen.ending.victim.name if chosen.ending.victim else None) or run.name
 
 
 def _jobs_done(run: Run) -> pl.Series:
@@ -342,27 +351,10 @@ def _host_total(run: Run) -> int | None:
 
 def _neighbour(run: Run, chosen: Examined, cites: Citations) -> Quantity | None:
     """Memory of other processes in the cgroup: from the kill report's task table, else from per-process samples."""
-    reports = chosen.kills.filter(pl.col("constraint") == "memcg") if chosen.kills.height else chosen.kills
-    if reports.height:
-        row = reports.row(-1, named=True)
-        tasks = run.table("tasks").filter((pl.col("report") == row["report"]) & (pl.col("source") == row["source"]))
-        if tasks.height:
-            return _from_tasks(tasks, run, row, cites)
+    others = decompose.others_in(run, chosen, cites)
+    if others is not None:
+        return Quantity(low=others.total, best=others.total, high=others.total, basis="measured", lines=others.lines)
     return _from_processes(run, chosen, cites)
-
-
-def _from_tasks(tasks: pl.DataFrame, run: Run, kill: dict[str, object], cites: Citations) -> Quantity | None:
-    daemon = pl.col("name").map_elements(run.model.is_daemon, return_dtype=pl.Boolean)
-    own = tasks.filter(daemon)
-    if own.is_empty():
-        own = tasks.filter(pl.col("pid") == kill["pid"])
-    others = tasks.join(own.select("pid"), on="pid", how="anti")
-    split = pl.sum_horizontal(pl.col("rss_anon"), pl.col("rss_shmem"))
-    size = others.select(pl.when(pl.col("rss_anon").is_not_null()).then(split).otherwise(pl.col("rss")).sum()).item()
-    largest = others.sort("rss", descending=True).head(1)
-    lines = cites.all(*zip(largest["source"], largest["line"], strict=True))
-    value = int(size or 0)
-    return Quantity(low=value, best=value, high=value, basis="measured", lines=lines)
 
 
 def _from_processes(run: Run, chosen: Examined, cites: Citations) -> Quantity | None:

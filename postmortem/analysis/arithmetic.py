@@ -6,7 +6,8 @@ from postmortem.analysis.account import Account
 from postmortem.analysis.draws import Draws
 from postmortem.analysis.fit import HeapFit, Ramp
 from postmortem.analysis.growth import Growth
-from postmortem.result import Arithmetic, Basis, Fit, FitTerm, Part, Quantity, weakest
+from postmortem.quantity import weakest
+from postmortem.result import Arithmetic, Basis, Fit, FitTerm, Part, Quantity
 from postmortem.units import GIB, format_gib
 
 __all__ = ["build", "describe_fit"]

@@ -15,6 +15,7 @@ __all__ = ["Placed", "place"]
 
 _QUARTER = 15  # all time zones are whole quarters of an hour east of UTC
 _MAX_SHIFT = 14 * 60
+_SHIFTS = sorted(range(-_MAX_SHIFT, _MAX_SHIFT + 1, _QUARTER), key=lambda shift: (shift % 60 != 0, abs(shift)))
 
 
 class Placed:
@@ -129,30 +130,43 @@ def _place_local(
 def _give_day(group: pl.DataFrame, reference: tuple[dt.datetime, dt.datetime] | None) -> pl.DataFrame:
     """Times of day become dates: the log's day, one more at each midnight that the clock passes."""
     group = group.sort("line")
-    if reference is None:
-        return group
     wraps = (pl.col("time").diff() < pl.duration(hours=-1)).fill_null(value=False).cum_sum()
-    first = group["time"][0]
-    base = reference[0].date() - first.date()
-    rows = group.with_columns(time=pl.col("time") + pl.duration(days=base.days) + pl.duration(days=wraps))
-    # A sampler may have started before midnight of a log that starts after it: the day that overlaps more wins.
-    candidates = [rows.with_columns(time=pl.col("time") + pl.duration(days=days)) for days in (0, -1, 1)]
-    return max(candidates, key=lambda rows: _overlap(rows["time"], reference, 0))
+    rows = group.with_columns(time=pl.col("time") + pl.duration(days=wraps))
+    if reference is None:
+        return rows
+    days = (reference[0].date() - group["time"][0].date()).days
+    # A sampler may have started on the day before, and a clock east or west of UTC may show the one before or after:
+    # the day on which it overlaps the log as it is, else in some zone.
+    candidates = [rows.with_columns(time=pl.col("time") + pl.duration(days=days + more)) for more in (0, -1, 1)]
+
+    def agreement(rows: pl.DataFrame) -> tuple[bool, float, float]:
+        as_it_is = _overlap(rows["time"], reference, 0)
+        best = as_it_is if as_it_is >= 0.5 else max(_overlap(rows["time"], reference, shift) for shift in _SHIFTS)
+        return as_it_is >= 0.5, round(best, 3), as_it_is
+
+    return max(candidates, key=agreement)
 
 
 def _give_year(group: pl.DataFrame, reference: tuple[dt.datetime, dt.datetime] | None) -> pl.DataFrame:
-    """Syslog stamps have no year: the one that brings the newest line nearest to the log's end."""
+    """Syslog stamps have no year: one more after each New Year that the file passes, the first so that a line is nearest to the log's end."""
+    group = group.sort("line")
+    passed = (pl.col("time").diff() < pl.duration(days=-180)).fill_null(value=False).cum_sum()
     if reference is None:
-        return group
-    last = group["time"].max()
-    assert isinstance(last, dt.datetime)
+        return group.with_columns(time=_years_later(passed))
+    first = reference[1].year - group["time"][0].year
+    candidates = [group.with_columns(time=_years_later(passed + first - back)) for back in range(-1, 3)]
+    return min(candidates, key=lambda rows: _distance(rows["time"], reference[1]))
 
-    def distance(year: int) -> float:
-        moved = last.replace(year=year) if (last.month, last.day) != (2, 29) else last.replace(year=year, day=28)
-        return abs((moved - reference[1]).total_seconds())
 
-    year = min((reference[1].year - 1, reference[1].year, reference[1].year + 1), key=distance)
-    return group.with_columns(time=pl.col("time").dt.offset_by(f"{year - last.year}y"))
+def _years_later(years: pl.Expr) -> pl.Expr:
+    """The same day of another year; Feb 29 becomes Feb 28 where there is none."""
+    return pl.col("time").dt.offset_by(pl.format("{}y", years))
+
+
+def _distance(times: pl.Series, moment: dt.datetime) -> float:
+    """Seconds between a moment and the nearest of the times."""
+    nearest = (times - moment).abs().min()
+    return nearest.total_seconds() if isinstance(nearest, dt.timedelta) else float("inf")
 
 
 def _shift(times: pl.Series, reference: tuple[dt.datetime, dt.datetime] | None, stated: int | None) -> tuple[int, str]:
@@ -163,8 +177,7 @@ def _shift(times: pl.Series, reference: tuple[dt.datetime, dt.datetime] | None, 
         return 0, "no dated log to compare with"
     if _overlap(times, reference, 0) >= 0.5:
         return 0, "it overlaps the log as it is"
-    shifts = sorted(range(-_MAX_SHIFT, _MAX_SHIFT + 1, _QUARTER), key=lambda shift: (shift % 60 != 0, abs(shift)))
-    best = max(shifts, key=lambda shift: round(_overlap(times, reference, shift), 3))
+    best = max(_SHIFTS, key=lambda shift: round(_overlap(times, reference, shift), 3))
     if _overlap(times, reference, best) > max(0.0, _overlap(times, reference, 0)):
         return best, "the offset at which it overlaps the log"
     return 0, "no offset makes it overlap the log"

@@ -41,16 +41,17 @@ class Draws:
     slack: Floats
     weight: Floats
     """How far each draw agrees with measured bounds, and with what overheads usually are."""
-    trusted: bool
-    """Whether the first draw is a best estimate; else the middle of all is."""
+    chosen: int
+    """The draw that is the best estimate: the first, or the middle one where the heap was not measured."""
 
     def interval(self, values: Floats) -> tuple[int, int, int]:
-        """(low, best, high): the central 95 % of the draws, the best estimate kept inside."""
-        low, middle, high = (
-            float(v) for v in np.quantile(values, (0.025, 0.5, 0.975), weights=self.weight, method="inverted_cdf")
-        )
-        best = float(np.clip(values[0], low, high)) if self.trusted else middle
-        return round(low), round(best), round(high)
+        """(low, best, high): the central 95 % of the draws, and the best estimate.
+
+        The best is the same draw for all quantities, so that what adds up in each draw adds up in the answer.
+        """
+        low, high = (float(v) for v in np.quantile(values, (0.025, 0.975), weights=self.weight, method="inverted_cdf"))
+        best = float(values[self.chosen])
+        return round(min(low, best)), round(best), round(max(high, best))
 
     def share_of(self, hits: Bools) -> float:
         """Weighted share of the draws for which something holds."""
@@ -92,7 +93,7 @@ def draw(account: Account) -> Draws | None:
         margin=limit - budget,
         slack=budget - account.permanent - provision - extraction_provision,
         weight=(weight := _weights(account, overhead)),
-        trusted=_measured(account) and weight[0] > 0,
+        chosen=_choose(account, heap, weight),
     )
 
 
@@ -181,6 +182,14 @@ def _covered(account: Account, heap_each: Floats, heap: Floats, provision: Float
         return np.minimum(account.pool_in_use, np.maximum(provision - heap, 0.0))
     each = np.minimum(live.held, np.maximum(live.reservation - heap_each, 0.0))
     return each.sum(axis=1)
+
+
+def _choose(account: Account, heap: Floats, weight: Floats) -> int:
+    """The first draw where it can be trusted, else the one whose heap is the weighted median."""
+    if _measured(account) and weight[0] > 0:
+        return 0
+    middle = np.quantile(heap, 0.5, weights=weight, method="inverted_cdf")
+    return int(np.argmin(np.where(weight > 0, np.abs(heap - middle), np.inf)))
 
 
 def _measured(account: Account) -> bool:

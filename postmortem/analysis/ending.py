@@ -23,7 +23,7 @@ MEMORY_DEATHS: frozenset[How] = frozenset({"cgroup_limit", "cgroup_limit_probabl
 
 _NEAR = 0.97  # of the limit, charged: a kill follows within one allocation of a large daemon
 _TAIL = dt.timedelta(seconds=90)
-_CRASHES = ("panic", "segfault", "abort", "bus_error", "cuda_error", "xid", "no_space")
+_CRASHES = ("panic", "segfault", "abort", "bus_error", "cuda_error", "cuda_oom", "xid", "no_space")
 _CRASH_CODES = {101: "a Rust panic", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
 _STOP_CODES = {129: "SIGHUP", 130: "SIGINT", 143: "SIGTERM"}
 
@@ -180,19 +180,40 @@ def _by_report(case: _Case) -> _Answer | None:
     limit = f" at its limit of {format_gib(row['limit'])}" if row["limit"] else ""
     group = f" of cgroup {row['oom_memcg']}" if row["oom_memcg"] else ""
     case.say(f"the kernel killed {name} because the memory{group} was{limit or ' at its limit'}", *where)
-    if own.is_empty() and case.facts.run.model.processes and not case.facts.run.model.is_daemon(row["victim"]):
+    known = case.facts.run.profile is not None and case.facts.run.model.processes
+    if own.is_empty() and known and not case.facts.run.model.is_daemon(row["victim"]):
         case.doubt(f"the report's victim is {name}, not the daemon by name", where[1], weight=0.3)
     return "cgroup_limit", "proven", victim, row["time"]
 
 
 def _by_runtime(case: _Case) -> _Answer | None:
-    """The container runtime's word."""
-    rows = case.ends("container_oom")
+    """The word of who started the process: a container runtime, systemd, slurm, the kubelet."""
+    for row in case.ends("oom_event").head(1).iter_rows(named=True):
+        case.doubt(
+            f"an OOM event alone names no victim: {_short(row['text'])}", (row["source"], row["line"]), weight=0.2
+        )
+    rows = case.ends(*_RUNTIME_WORDS)
     if rows.is_empty():
         return None
     row = rows.row(-1, named=True)
-    case.say("the container runtime states OOMKilled", (row["source"], row["line"]))
-    return "cgroup_limit", "proven", Victim(name=row["name"], pid=row["pid"]), row["time"]
+    if case.ends("stopped").height and case.code in (0, None) and not case.facts.open_phase:
+        # Such a word is about the container or unit: any process in it can have been the one that was killed.
+        case.doubt(f"{_RUNTIME_WORDS[row['what']]}, yet the daemon stopped in order", (row["source"], row["line"]))
+        return None
+    case.say(_RUNTIME_WORDS[row["what"]], (row["source"], row["line"]))
+    victim = Victim(name=row["name"], pid=row["pid"])
+    if row["what"] == "system_oom":
+        return "host_oom", "probable", victim, row["time"]
+    return "cgroup_limit", "proven", victim, row["time"]
+
+
+_RUNTIME_WORDS = {
+    "container_oom": "the container runtime states OOMKilled",
+    "unit_oom": "systemd states the unit's result as oom-kill",
+    "slurm_oom": "slurm states an out-of-memory kill in the job's cgroup",
+    "oom_group": "the kernel killed all tasks of the cgroup (memory.oom.group)",
+    "system_oom": "the kubelet states a SystemOOM: the node was out of memory",
+}
 
 
 def _by_counter(case: _Case) -> _Answer | None:
@@ -238,6 +259,7 @@ _CRASH_WORDS = {
     "abort": "an abort",
     "bus_error": "a bus error",
     "cuda_error": "a CUDA error",
+    "cuda_oom": "the GPU's memory was exhausted (VRAM, not the host's memory)",
     "xid": "the GPU driver reported an Xid error",
     "no_space": "no space left on the device",
 }

@@ -8,7 +8,7 @@ import polars as pl
 from postmortem.analysis import attempts, ending, kills, ledger, lives, phases, pool, resident
 from postmortem.analysis.cite import Citations
 from postmortem.analysis.memory import Memory, memory
-from postmortem.analysis.moment import Replays, Stats, pool_at
+from postmortem.analysis.state import Replays, Stats, pool_at
 from postmortem.model import MemoryModel
 from postmortem.result import Ending, Quantity
 from postmortem.run import Run

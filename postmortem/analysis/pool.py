@@ -15,6 +15,9 @@ from postmortem.units import format_gib
 __all__ = ["PoolReplay", "replay"]
 
 _MAX_WARNINGS = 5
+# Beyond any machine's memory: such figures come from broken lines, and sums of them would pass 64 bits.
+_LARGEST = 1 << 44
+_MOST_BUFFERS = 1 << 18
 
 
 @dataclasses.dataclass
@@ -33,6 +36,8 @@ class PoolReplay:
     """(source, line) of the last pool line."""
     last_free: tuple[int, int, int] | None = None
     """(source, line, value) of the last stated free_remaining."""
+    sized: bool = False
+    """The log has stated the pool's size: from then on only allocations and frees change it."""
 
     @property
     def total(self) -> int:
@@ -72,6 +77,9 @@ def replay(rows: pl.DataFrame) -> PoolReplay:
             continue
         if size is None:
             continue
+        if not 0 < size <= _LARGEST:
+            _warn(state, f"line {line}: a buffer of {size} bytes cannot be: the line is left out")
+            continue
         _apply(state, op, size)
         _check(state, op, size, free, stated_total, stated_ever, f"line {line}")
         total, used = _bytes(state.idle) + _bytes(state.in_use), _bytes(state.in_use)
@@ -104,16 +112,18 @@ def _apply(state: PoolReplay, op: str, size: int) -> None:
             state.ever += 1
         case "checkout":
             # The smallest idle buffer that is large enough (the daemon's rule); a log that begins in the middle
-            # hands out buffers that the replay has not seen.
+            # hands out buffers that the replay has not seen, one with a lost line those that it holds for in use.
             taken = min((s for s in state.idle if s >= size), default=None)
             if taken is not None:
-                _take(state.idle, taken)
-            state.in_use[taken if taken is not None else size] += 1
+                state.in_use.update(_remove(state.idle, taken, 1))
+            elif not (state.sized and state.in_use[size]):
+                state.in_use[size] += 1
         case "checkin":
-            _take(state.in_use, size)
-            state.idle[size] += 1
+            if state.in_use[size] or not (state.sized and state.idle[size]):
+                _take(state.in_use, size)
+                state.idle[size] += 1
         case "free":
-            _take(state.idle, size)
+            _take(state.idle if state.idle[size] or not state.sized else state.in_use, size)
         case _:
             pass
 
@@ -126,17 +136,33 @@ def _take(buffers: collections.Counter[int], size: int) -> None:
         del buffers[size]
 
 
+def _remove(buffers: collections.Counter[int], size: int, count: int) -> collections.Counter[int]:
+    """Remove up to `count` buffers, of this size first; what was removed, by size."""
+    gone: collections.Counter[int] = collections.Counter()
+    for candidate in (size, *(s for s in list(buffers) if s != size)):
+        here = min(buffers[candidate], count - gone.total())
+        if here > 0:
+            gone[candidate] = here
+            buffers[candidate] -= here
+        if buffers[candidate] <= 0:
+            del buffers[candidate]
+    return gone
+
+
 def _check(
     state: PoolReplay, op: str, size: int, free: int | None, total: int | None, ever: int | None, where: str
 ) -> None:
-    """Compare with what the line states, and take its word."""
+    """Compare with what the line states, and take its word where it can be true."""
     if free is not None and free != state.idle.total():
         _warn(state, f"{where}: the log states free_remaining={free}, the replay has {state.idle.total()} idle buffers")
-        _set_idle(state, size, free)
+        if 0 <= free <= _MOST_BUFFERS:
+            _set_idle(state, size, free)
     # Float GiB with full digits: anything beyond a page is a real difference.
     if total is not None and abs(total - state.total) > 4096:
         _warn(state, f"{where}: the log states a pool of {format_gib(total)}, the replay has {format_gib(state.total)}")
-        _set_total(state, size, total)
+        if 0 < total <= _LARGEST:
+            _set_total(state, size, total)
+    state.sized = state.sized or (total is not None and 0 < total <= _LARGEST)
     if ever is not None and ever != state.ever and op == "alloc":
         if state.ever != 1:
             _warn(state, f"{where}: the log states total_buffers={ever}, the replay has seen {state.ever} allocated")
@@ -144,20 +170,29 @@ def _check(
 
 
 def _set_idle(state: PoolReplay, size: int, free: int) -> None:
-    """Add buffers of the size at hand, or drop idle ones, until `free` are idle."""
-    while state.idle.total() < free:
-        state.idle[size] += 1
-    while state.idle.total() > free:
-        _take(state.idle, size if state.idle[size] > 0 else next(iter(state.idle)))
+    """Make `free` buffers idle: of those in use where the pool's size is known, else by adding or dropping some."""
+    more = free - state.idle.total()
+    if more > 0:
+        found = _remove(state.in_use, size, more) if state.sized else collections.Counter[int]()
+        found[size] += more - found.total()
+        state.idle.update(found)
+    elif more < 0:
+        gone = _remove(state.idle, size, -more)
+        if state.sized:
+            state.in_use.update(gone)
 
 
 def _set_total(state: PoolReplay, size: int, total: int) -> None:
     """Add or drop buffers of the size at hand until the pool is as large as stated, in use first."""
-    missing = round((total - state.total) / size) if size else 0
+    missing = round((total - state.total) / size)
     if missing > 0:
         state.in_use[size] += missing
-    for _ in range(-missing):
-        _take(state.in_use if state.in_use[size] > 1 else state.idle, size)
+        return
+    # The buffer that the line is about stays in use.
+    dropped = min(max(state.in_use[size] - 1, 0), -missing)
+    state.in_use[size] -= dropped
+    state.idle[size] -= min(state.idle[size], -missing - dropped)
+    state.in_use, state.idle = +state.in_use, +state.idle
 
 
 def _warn(state: PoolReplay, text: str) -> None:

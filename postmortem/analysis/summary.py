@@ -35,6 +35,10 @@ def sentence(
 def _why(verdict: Verdict, arithmetic: Arithmetic, pool: Pool | None) -> str:
     """The clause after the colon."""
     said = _said(arithmetic)
+    if arithmetic.slack is None and verdict.cause in _BY_CLASS and verdict.causes:
+        return f"{verdict.causes[0].evidence[0].text}, under a limit of {said['limit']}"
+    if verdict.cause == "inconclusive":
+        return f"{_WHY['inconclusive']}{_shares(arithmetic)}"
     if verdict.cause == "untracked_pinned":
         return _pinned(said, pool)
     text = _WHY.get(verdict.cause)
@@ -51,6 +55,26 @@ _WHY = {
     "host_oom": "the host was out of memory; the process's own limit ({limit}) was not the reason",
     "inconclusive": "the evidence does not decide why",
 }
+
+_BY_CLASS = ("overhead", "untracked_pinned", "leak")  # causes that their own evidence tells best without a ledger
+_CLASSES = {
+    "anonymous": "anonymous",
+    "shared_memory": "shared",
+    "kernel": "the kernel's",
+    "neighbour": "other processes'",
+    "pinned_uncovered": "of the pool",
+    "unaccounted": "in no counter",
+}
+
+
+def _shares(arithmetic: Arithmetic) -> str:
+    """What memory consisted of, the largest first, where the kernel's classes are all that is known."""
+    classes = [part for part in arithmetic.parts if part.part in _CLASSES and part.actual.best > 0]
+    if not any(part.part in ("anonymous", "shared_memory", "kernel") for part in classes):
+        return ""
+    classes.sort(key=lambda part: -part.actual.best)
+    told = ", ".join(f"{format_gib(part.actual.best)} {_CLASSES[part.part]}" for part in classes)
+    return f"; at the end memory was {told}"
 
 
 def _said(arithmetic: Arithmetic) -> dict[str, str]:

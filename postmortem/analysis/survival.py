@@ -10,8 +10,7 @@ import polars as pl
 
 from postmortem.analysis.account import Account, Floats
 from postmortem.analysis.draws import Draws
-from postmortem.analysis.growth import Growth
-from postmortem.analysis.moment import Replays
+from postmortem.analysis.state import Replays
 from postmortem.model import reserve
 from postmortem.result import Ladder, PoolCounted, Quantity, Survival
 from postmortem.units import GIB
@@ -21,13 +20,11 @@ __all__ = ["survive"]
 _RUNGS = (1.0, 0.9, 0.81, 0.729)
 
 
-def survive(
-    replays: Replays, account: Account, draws: Draws | None, growth: Growth | None, rate: float | None
-) -> Survival:
+def survive(replays: Replays, account: Account, draws: Draws | None, rate: float | None, *, leak: bool) -> Survival:
     """The recommendation; empty where limit or budget are unknown. `rate`: proofs an hour that the run made."""
     if draws is None or account.limit is None or account.budget is None:
         return Survival(safe_budget=None, margin_needed=None, ladder=[], pool_counted=None)
-    if growth is not None and growth.steady:
+    if leak:
         return Survival(
             safe_budget=None,
             margin_needed=None,
@@ -56,9 +53,11 @@ def _safe(account: Account, draws: Draws, keep: int) -> tuple[int, int, int]:
     assert account.budget is not None
     live = account.live
     limit = account.limit.best
-    reserved = draws.working_provision[0] + account.permanent
+    reserved = draws.working_provision[draws.chosen] + account.permanent
     still = (
-        float(np.sum(np.maximum(_full_heap(account) - draws.heap[0] / max(live.count, 1), 0))) if live.count else 0.0
+        float(np.sum(np.maximum(_full_heap(account) - draws.heap[draws.chosen] / max(live.count, 1), 0)))
+        if live.count
+        else 0.0
     )
     charged = account.unreclaimable.best if account.unreclaimable else limit
     first_order = limit - (charged - reserved) - keep
@@ -68,7 +67,12 @@ def _safe(account: Account, draws: Draws, keep: int) -> tuple[int, int, int]:
         best = grown
     else:
         need, full = each
-        fixed = draws.tables[0] + max(draws.overhead[0], 0) + draws.neighbour[0] + draws.transient[0]
+        fixed = (
+            draws.tables[draws.chosen]
+            + max(draws.overhead[draws.chosen], 0)
+            + draws.neighbour[draws.chosen]
+            + draws.transient[draws.chosen]
+        )
         fit = max(0, int((limit - keep - fixed) // need)) if need > 0 else 0
         # One partition more than fits may not be admitted: the budget ends just below its reservation.
         by_partitions = account.permanent + (fit + 1) * full - GIB // 4
@@ -126,7 +130,7 @@ def _counted(replays: Replays, account: Account, draws: Draws, keep: int, rate: 
     if each is None or account.limit is None or account.pool_total.best == 0:
         return None
     need, _ = each
-    fixed = draws.tables[0] + max(draws.overhead[0], 0) + draws.neighbour[0]
+    fixed = draws.tables[draws.chosen] + max(draws.overhead[draws.chosen], 0) + draws.neighbour[draws.chosen]
     fit = max(0, int((account.limit.best - keep - fixed) // max(need, 1.0)))
     most = int(_most_live(replays))
     then = None if rate is None or not most else round(rate * min(1.0, fit / most), 2)

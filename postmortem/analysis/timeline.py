@@ -8,8 +8,8 @@ import polars as pl
 
 from postmortem.analysis.account import Account
 from postmortem.analysis.fit import features
-from postmortem.analysis.moment import Replays, partitions, pool_at
 from postmortem.analysis.resident import resident_at
+from postmortem.analysis.state import Replays, partitions, pool_at
 from postmortem.result import Part
 from postmortem.schema import TIMELINE
 

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from postmortem.analysis.account import Account
+from postmortem.analysis.decompose import Decomposition
 from postmortem.analysis.draws import Draws
 from postmortem.analysis.ending import MEMORY_DEATHS
 from postmortem.analysis.growth import Growth
+from postmortem.analysis.unmodelled import causes_of
 from postmortem.result import Cause, CauseName, Ending, Finding, Quantity, Share
 from postmortem.units import GIB, format_gib
 
@@ -65,16 +67,17 @@ def judge(
     growth: Growth | None,
     knowledge: Knowledge,
     findings: dict[str, list[Finding]],
+    split: Decomposition | None = None,
 ) -> Judged:
-    """The verdict of one attempt. `findings` holds evidence by cause, and by `not:` cause."""
+    """The verdict of one attempt. `findings` holds evidence by cause, and by `not:` cause; `split` stands in for draws."""
     certainty = _CERTAINTY[ending.certainty]
     if ending.how == "host_oom":
         return Judged("host_oom", _HIGHEST * certainty, [_simple("host_oom", ending, findings)])
     if ending.how == "userland_oom":
-        return _ranked(ending, account, draws, growth, knowledge, findings)
+        return _ranked(ending, account, draws, growth, knowledge, findings, split)
     if ending.how not in MEMORY_DEATHS:
         return _not_memory(ending, certainty, account)
-    return _ranked(ending, account, draws, growth, knowledge, findings)
+    return _ranked(ending, account, draws, growth, knowledge, findings, split)
 
 
 def _not_memory(ending: Ending, certainty: float, account: Account) -> Judged:
@@ -114,14 +117,33 @@ def _ranked(
     growth: Growth | None,
     knowledge: Knowledge,
     findings: dict[str, list[Finding]],
+    split: Decomposition | None,
 ) -> Judged:
     certainty = _CERTAINTY[ending.certainty]
     misdetected = _misdetected(account, knowledge, findings)
     if draws is None:
+        cause, confidence, causes = causes_of(split, growth, ADVICE) if split else ("inconclusive", 0.3, [])
         if misdetected is not None:
-            return Judged("limit_misdetected", 0.9 * certainty, [misdetected])
+            return Judged("limit_misdetected", 0.9 * certainty, [misdetected, *causes])
+        return Judged(cause, confidence * certainty, causes)
+    top, chance, ranked = _rank(_excesses(draws), draws, findings)
+    if top == "overhead" and (leaked := _leaked(growth, draws.overhead - draws.margin)) is not None:
+        # Growth is a part of the overhead; it becomes a cause of its own where the overhead decides.
+        top, chance, ranked = _rank(_excesses(draws, leaked), draws, findings)
+    if misdetected is not None:
+        return Judged("limit_misdetected", min(_HIGHEST, 0.95 * certainty), [misdetected, *ranked])
+    if not ranked:
         return Judged("inconclusive", 0.3, [])
-    excess = _excesses(draws, growth)
+    confidence = round(min(_HIGHEST, chance * certainty * _separable(top, growth, knowledge, account)), 2)
+    if chance < _NAME_AT or confidence < 0.3:
+        return Judged("inconclusive", confidence, ranked)
+    return Judged(top, confidence, ranked)
+
+
+def _rank(
+    excess: dict[CauseName, Floats], draws: Draws, findings: dict[str, list[Finding]]
+) -> tuple[CauseName, float, list[Cause]]:
+    """(the cause most often the largest, its chance to be, all causes that matter in that order)."""
     names = list(excess)
     table = np.stack([np.maximum(excess[name], 0.0) for name in names])
     total = np.maximum(table.sum(axis=0), 1.0)
@@ -129,17 +151,7 @@ def _ranked(
     largest = [draws.share_of(winners == i) for i in range(len(names))]
     causes = [_cause(name, excess[name], table[i] / total, draws, findings) for i, name in enumerate(names)]
     order = sorted(range(len(names)), key=lambda i: (-largest[i], -_share(causes[i])))
-    ranked = [causes[i] for i in order if _matters(causes[i])]
-    if misdetected is not None:
-        return Judged("limit_misdetected", min(_HIGHEST, 0.95 * certainty), [misdetected, *ranked])
-    if not ranked:
-        return Judged("inconclusive", 0.3, [])
-    top = names[order[0]]
-    chance = float(largest[order[0]])
-    confidence = min(_HIGHEST, chance * certainty * _separable(top, growth, knowledge, account))
-    if chance < _NAME_AT or confidence < 0.3:
-        return Judged("inconclusive", round(confidence, 2), ranked)
-    return Judged(top, round(confidence, 2), ranked)
+    return names[order[0]], largest[order[0]], [causes[i] for i in order if _matters(causes[i])]
 
 
 def _share(cause: Cause) -> float:
@@ -150,8 +162,8 @@ def _matters(cause: Cause) -> bool:
     return cause.share is not None and cause.share.high >= 0.02
 
 
-def _excesses(draws: Draws, growth: Growth | None) -> dict[CauseName, Floats]:
-    """Excess by cause; a steady growth is taken out of the overhead."""
+def _excesses(draws: Draws, leaked: Floats | None = None) -> dict[CauseName, Floats]:
+    """Excess by cause; growth that counts as a leak is taken out of the overhead."""
     overhead = draws.overhead - draws.margin
     found: dict[CauseName, Floats] = {
         "untracked_pinned": draws.uncovered,
@@ -160,10 +172,8 @@ def _excesses(draws: Draws, growth: Growth | None) -> dict[CauseName, Floats]:
         "transient_spike": draws.transient - draws.transient_provision,
         "neighbour": draws.neighbour,
     }
-    leaked = _leaked(growth, overhead)
     if leaked is not None:
-        found["leak"] = leaked
-        found["overhead"] = overhead - leaked
+        found |= {"leak": leaked, "overhead": overhead - leaked}
     return found
 
 

@@ -8,7 +8,7 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from postmortem.result import Evidence, PartitionLife, Quantity, Result
+from postmortem.result import Evidence, PartitionLife, Result
 from postmortem_reports import format as figures_format
 from postmortem_reports import labels, words
 from postmortem_reports.chips import chips, plain
@@ -127,7 +127,7 @@ def _environment() -> Environment:
         clock=words.clock,
         percent=words.percent,
         share=words.share_text,
-        sentence=labels.sentence,
+        sentence=words.sentence,
         part_name=words.part_name,
         part_kind=labels.part_kind,
         confidence=labels.confidence,
@@ -140,8 +140,8 @@ def _context(result: Result, timeline: pl.DataFrame) -> dict[str, Any]:
     lives = shown_partitions(result.partitions)
     return {
         "r": result,
-        "sums": words.sums(result.arithmetic.parts),
-        "unseen": _unseen(result),
+        "sums": words.sums(result.arithmetic),
+        "unseen": words.unseen(result),
         "reading": words.reading(result),
         "waterfall": arithmetic_svg(result.arithmetic, _arithmetic_words(result)),
         "lives": lives,
@@ -177,14 +177,6 @@ def _timeline_context(result: Result, timeline: pl.DataFrame) -> dict[str, Any]:
         "counts": COUNTS,
         "live": _ours(as_script_text({"series": pack(frame), "figure": timeline_figure(frame, over)})),
     }
-
-
-def _unseen(result: Result) -> Quantity | None:
-    """Memory that cannot be given back and that no reservation of the budget stands for."""
-    used, reserved = result.arithmetic.unreclaimable, result.arithmetic.reserved
-    if used is None or reserved is None:
-        return result.pool.uncovered if result.pool is not None else None
-    return used - reserved
 
 
 def _anchors(evidence: list[Evidence]) -> dict[str, int]:

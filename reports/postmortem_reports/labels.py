@@ -2,7 +2,7 @@
 
 from postmortem.result import How
 
-__all__ = ["CERTAINTY", "SEVERITY", "STACK", "confidence", "part_kind", "sentence"]
+__all__ = ["CERTAINTY", "SEVERITY", "STACK", "confidence", "part_kind"]
 
 # What the page colours an ending by: a death by memory, another failure, or nothing wrong.
 SEVERITY: dict[How, str] = {
@@ -54,8 +54,3 @@ def confidence(value: float) -> str:
     if value >= 0.7:
         return "likely"
     return "possible" if value >= 0.4 else "uncertain"
-
-
-def sentence(text: str) -> str:
-    """`text` with a capital first letter, the rest as it is."""
-    return text[:1].upper() + text[1:]

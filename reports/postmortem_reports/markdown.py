@@ -80,7 +80,7 @@ def _head(result: Result) -> str:
 
 def _arithmetic(result: Result) -> str | None:
     arithmetic = result.arithmetic
-    totals = words.sums(arithmetic.parts)
+    totals = words.sums(arithmetic)
     if totals is None:
         return None
     rows = [

@@ -8,9 +8,9 @@ from postmortem.result import Arithmetic, Part, Quantity
 from postmortem.units import GIB
 from postmortem_reports.chips import short
 from postmortem_reports.format import gib
-from postmortem_reports.labels import part_kind, sentence
+from postmortem_reports.labels import part_kind
 from postmortem_reports.svg import element, gib_ticks, pct, text
-from postmortem_reports.words import part_name
+from postmortem_reports.words import part_name, sentence
 
 __all__ = ["arithmetic_svg"]
 

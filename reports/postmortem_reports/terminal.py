@@ -127,7 +127,7 @@ def _numbers(result: Result) -> RenderableType:
 
 def _arithmetic(result: Result, rule: str) -> RenderableType | None:
     arithmetic = result.arithmetic
-    totals = words.sums(arithmetic.parts)
+    totals = words.sums(arithmetic)
     if totals is None:
         return None
     line = box.Box("    \n    \n ── \n    \n    \n ── \n    \n    \n") if rule else None

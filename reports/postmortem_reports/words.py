@@ -1,9 +1,10 @@
 """The words that all reports share: what endings, causes and parts are called, and how figures are written."""
 
 import datetime as dt
-from collections.abc import Iterable
+import functools
+import operator
 
-from postmortem.result import Arithmetic, Basis, CauseName, Finding, How, Part, Quantity, Result, Share
+from postmortem.result import Arithmetic, Basis, CauseName, Finding, How, Quantity, Result, Share
 from postmortem.units import format_gib
 
 __all__ = [
@@ -136,13 +137,26 @@ def unseen(result: Result) -> Quantity | None:
     return used - reserved
 
 
-def sums(parts: Iterable[Part]) -> tuple[Quantity, Quantity, Quantity] | None:
-    """Sums of provision, actual and excess over the parts; None without parts."""
-    total: tuple[Quantity, Quantity, Quantity] | None = None
-    for part in parts:
-        row = (part.provision, part.actual, part.excess)
-        total = row if total is None else (total[0] + row[0], total[1] + row[1], total[2] + row[2])
-    return total
+def sums(arithmetic: Arithmetic) -> tuple[Quantity, Quantity, Quantity] | None:
+    """Sums of provision, actual and excess over the parts; None without parts.
+
+    What one part may have more another has less, so the sums' intervals are the result's own, not sums of intervals.
+    """
+    if not arithmetic.parts:
+        return None
+    provision, actual, excess = (
+        functools.reduce(operator.add, column)
+        for column in zip(*((part.provision, part.actual, part.excess) for part in arithmetic.parts), strict=True)
+    )
+    return provision, _with_interval(actual, arithmetic.unreclaimable), _with_interval(excess, arithmetic.excess_sum)
+
+
+def _with_interval(quantity: Quantity, known: Quantity | None) -> Quantity:
+    """The sum with an interval that was computed for it as a whole."""
+    if known is None:
+        return quantity
+    low, high = min(known.low, quantity.best), max(known.high, quantity.best)
+    return Quantity(low=low, best=quantity.best, high=high, basis=quantity.basis, lines=quantity.lines)
 
 
 def check(arithmetic: Arithmetic) -> str | None:

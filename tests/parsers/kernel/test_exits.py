@@ -35,7 +35,7 @@ def test_each_killers_sample_line_becomes_a_kill_of_that_killer(rule, read_text)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("./benchmark.sh: line 212:  1877 Killed                  cuzk-daemon --config /tmp/cuzk.toml", ("killed_message", "shell", None, 9, "cuzk-daemon", 1877)),
+        ("./benchmark.sh: line 212:  1877 Killed                  cuzk-daemon --config /etc/cuzk.toml", ("killed_message", "shell", None, 9, "cuzk-daemon", 1877)),
         ("./benchmark.sh: line 212:  1877 Segmentation fault      (core dumped) cuzk-daemon --config c", ("segfault", "shell", None, 11, "cuzk-daemon", 1877)),
         ("/usr/local/bin/b.sh: line 203: 77197 Terminated              /opt/bin/cuzk-daemon -c x", ("stop_request", "shell", None, 15, "cuzk-daemon", 77197)),
         ("x.sh: line 9:    12 Aborted                 (core dumped) RUST_LOG=info ./prover", ("abort", "shell", None, 6, "prover", 12)),
