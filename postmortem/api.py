@@ -111,12 +111,12 @@ def analyze(
         raise NoEvidenceError(_no_evidence(paths))
     run = Run(
         name=_name(paths, reading),
-        tables={name: _window(frame, since, until) for name, frame in reading.tables.items()},
+        tables=reading.tables,
         sources=reading.sources,
-        lines_time=_window(reading.lines_time, since, until),
+        lines_time=reading.lines_time,
         model=memory_model(chosen) if _used(reading) else MemoryModel(processes=tuple(chosen.processes)),
         profile=chosen.name if _used(reading) else None,
-        options=Options(limit=limit, budget=budget, tz_minutes=_zone(tz)),
+        options=Options(limit=limit, budget=budget, tz_minutes=_zone(tz), since=since, until=until),
     )
     result, timeline = analyse(run, reading.excerpts, postmortem.__version__)
     if broken:
@@ -171,16 +171,6 @@ def _name(paths: Sequence[str | Path | BinaryIO], reading: Reading) -> str:
 def _no_evidence(paths: Sequence[object]) -> str:
     names = ", ".join(str(p) for p in paths[:3]) + (", …" if len(paths) > 3 else "")
     return f"{names}: no evidence in it that any parser knows (`postmortem formats` lists what is read)"
-
-
-def _window(frame: pl.DataFrame, since: dt.datetime | None, until: dt.datetime | None) -> pl.DataFrame:
-    """Rows inside the window; undated rows stay."""
-    undated = pl.col("time").is_null()
-    if since is not None:
-        frame = frame.filter((pl.col("time") >= since) | undated)
-    if until is not None:
-        frame = frame.filter((pl.col("time") <= until) | undated)
-    return frame
 
 
 def _zone(tz: str | None) -> int | None:

@@ -1,6 +1,7 @@
 """One run: every table of its evidence, and where each row came from."""
 
 import dataclasses
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -54,6 +55,8 @@ class Options:
     budget: int | None = None
     tz_minutes: int | None = None
     """Offset of undated or zoneless clocks, minutes east of UTC; None = found from the overlap with the log."""
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,6 +80,19 @@ class Run:
     def cite(self, source: int, line: int) -> str:
         """`file:line`, as every output cites a line."""
         return f"{self.sources[source].path}:{line}"
+
+    def inside_window(self) -> "Run":
+        """The run between `options.since` and `until`; rows that no clock could place stay. For placed tables only."""
+        since, until = self.options.since, self.options.until
+        inside = pl.lit(value=True)
+        if since is not None:
+            inside &= pl.col("time") >= since
+        if until is not None:
+            inside &= pl.col("time") <= until
+        inside |= pl.col("time").is_null()
+        # Task tables belong to their kill reports, whatever their own stamps say.
+        tables = {name: frame if name == "tasks" else frame.filter(inside) for name, frame in self.tables.items()}
+        return dataclasses.replace(self, tables=tables, lines_time=self.lines_time.filter(inside))
 
     def with_tables(self, tables: Mapping[str, pl.DataFrame]) -> "Run":
         """The same run with some tables replaced."""

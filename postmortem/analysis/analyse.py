@@ -44,7 +44,7 @@ _MOST_PARTITIONS = 2000
 def analyse(run: Run, excerpts: Excerpts, version: str) -> tuple[Result, pl.DataFrame]:
     """(result, timeline) of a run. Never raises for what the evidence holds or lacks."""
     placed = clock.place(run)
-    whole = placed.run
+    whole = placed.run.inside_window()
     spans = attempts.spans(whole)
     all_kills = kills.dedupe(whole.table("kills"))
     found_phases = phases.pair(whole.table("phases"))
@@ -104,7 +104,14 @@ class _Report:
             kills=kills.describe(self.all_kills, chosen.kills, self.cites),
             phases=self._phases(),
             attempts=self._attempts(),
-            survival=survival.survive(chosen.replays, account, draws, self._rate(), leak=judged.cause == "leak"),
+            survival=survival.survive(
+                chosen.replays,
+                account,
+                draws,
+                self._rate(),
+                leak=judged.cause == "leak",
+                ahead=_growth_ahead(chosen, grown),
+            ),
             evidence=[],
             missing=missing(self.run, chosen.replays.memory, chosen.ending, chosen.limit, chosen.budget),
             warnings=self._warnings(draws),
@@ -292,6 +299,17 @@ def account_of_other(examined: Examined, chosen: Account) -> Account:
         found=None,
     )
     return dataclasses.replace(account, heap=chosen.heap)
+
+
+def _growth_ahead(chosen: Examined, grown: Growth | None) -> float:
+    """Bytes by which a steadily growing overhead would have grown over the phase that was cut."""
+    if grown is None or not grown.steady:
+        return 0.0
+    cut = [p for p in chosen.phases if p.end is None and p.count]
+    jobs = _jobs_done(chosen.run)
+    left = sum(max(0, (p.count or 0) - _between(jobs, p.start, chosen.end)) for p in cut[-1:])
+    per_job = grown.done / max(1, len(jobs))
+    return grown.slope * per_job * left
 
 
 def _with_evidence(result: Result, cites: Citations, excerpts: Excerpts) -> Result:

@@ -20,8 +20,14 @@ __all__ = ["survive"]
 _RUNGS = (1.0, 0.9, 0.81, 0.729)
 
 
-def survive(replays: Replays, account: Account, draws: Draws | None, rate: float | None, *, leak: bool) -> Survival:
-    """The recommendation; empty where limit or budget are unknown. `rate`: proofs an hour that the run made."""
+def survive(
+    replays: Replays, account: Account, draws: Draws | None, rate: float | None, *, leak: bool, ahead: float = 0.0
+) -> Survival:
+    """The recommendation; empty where limit or budget are unknown.
+
+    `rate`: proofs an hour that the run made. `ahead`: bytes by which the overhead would have gone on to grow with the
+    work that was left.
+    """
     if draws is None or account.limit is None or account.budget is None:
         return Survival(safe_budget=None, margin_needed=None, ladder=[], pool_counted=None)
     if leak:
@@ -34,7 +40,7 @@ def survive(replays: Replays, account: Account, draws: Draws | None, rate: float
             note="No budget survives a leak; a smaller one only delays the end. Restart before the growth fills the margin.",
         )
     keep = reserve(account.limit.best)
-    low, best, high = _safe(account, draws, keep)
+    low, best, high = _safe(account, draws, keep, ahead)
     safe = Quantity(low=low, best=best, high=high, basis="modelled")
     needed = account.limit - safe
     return Survival(
@@ -47,46 +53,40 @@ def survive(replays: Replays, account: Account, draws: Draws | None, rate: float
     )
 
 
-def _safe(account: Account, draws: Draws, keep: int) -> tuple[int, int, int]:
+def _safe(account: Account, draws: Draws, keep: int, ahead: float) -> tuple[int, int, int]:
     """(low, best, high) of the safe budget, never above the one that the run had if it died."""
     assert account.limit is not None
     assert account.budget is not None
-    live = account.live
-    limit = account.limit.best
-    reserved = draws.working_provision[draws.chosen] + account.permanent
-    still = (
-        float(np.sum(np.maximum(_full_heap(account) - draws.heap[draws.chosen] / max(live.count, 1), 0)))
-        if live.count
-        else 0.0
-    )
+    limit, chosen = account.limit.best, draws.chosen
     charged = account.unreclaimable.best if account.unreclaimable else limit
+    reserved = draws.working_provision[chosen] + account.permanent
     first_order = limit - (charged - reserved) - keep
-    grown = first_order - still
-    each = _each(account)
-    if each is None:
-        best = grown
+    grown = first_order - max(0.0, float(_full_heap(account).sum()) - draws.heap[chosen])
+    by_partitions = _by_partitions(account, draws, keep, ahead)
+    if by_partitions is not None and account.pool_total.best <= account.pool_in_use * 1.01:
+        best = min(first_order, by_partitions)
     else:
-        need, full = each
-        fixed = (
-            draws.tables[draws.chosen]
-            + max(draws.overhead[draws.chosen], 0)
-            + draws.neighbour[draws.chosen]
-            + draws.transient[draws.chosen]
-        )
-        fit = max(0, int((limit - keep - fixed) // need)) if need > 0 else 0
-        # One partition more than fits may not be admitted: the budget ends just below its reservation.
-        by_partitions = account.permanent + (fit + 1) * full - GIB // 4
-        best = (
-            min(first_order, by_partitions)
-            if account.pool_total.best <= account.pool_in_use * 1.01
-            else min(first_order, max(grown, account.permanent))
-        )
+        # Idle buffers are freed only when the budget fills: how many partitions then fit cannot be told from one run.
+        best = min(first_order, max(grown - ahead, float(account.permanent)))
     top = account.budget.best - GIB if account.killed else limit - keep
 
     def bounded(value: float) -> int:
         return round(max(0.0, min(value, top)))
 
     return bounded(min(grown, best)), bounded(best), bounded(max(first_order, best))
+
+
+def _by_partitions(account: Account, draws: Draws, keep: int, ahead: float) -> float | None:
+    """The largest budget that admits no more partitions than fit beside everything else; None without live ones."""
+    each = _each(account)
+    if each is None or account.limit is None:
+        return None
+    need, full = each
+    chosen = draws.chosen
+    fixed = draws.tables[chosen] + max(draws.overhead[chosen], 0) + draws.neighbour[chosen] + draws.transient[chosen]
+    fit = max(0, int((account.limit.best - keep - ahead - fixed) // max(need, 1.0)))
+    # One partition more than fits may not be admitted: the budget ends just below its reservation.
+    return account.permanent + (fit + 1) * full - GIB // 4
 
 
 def _full_heap(account: Account) -> Floats:

@@ -122,7 +122,10 @@ def test_seconds_since_boot_are_placed_by_the_boot_time():
     kills = table("kills", [{"uptime_s": 7200.25}, {"uptime_s": 7201.0}], source=KERNEL)
     marks = table("marks", [{"what": "boot_time", "time": utc(2026, 3, 19, 0, 15)}], source=3)
     placed = place(run({"kills": kills, "marks": marks}, log(utc(2026, 3, 19, 2, 0), 30)))
-    assert placed.run.table("kills")["time"].to_list() == [utc(2026, 3, 19, 2, 15, 0, 250_000), utc(2026, 3, 19, 2, 15, 1)]
+    assert placed.run.table("kills")["time"].to_list() == [
+        utc(2026, 3, 19, 2, 15, 0, 250_000),
+        utc(2026, 3, 19, 2, 15, 1),
+    ]
     assert placed.warnings == []
     assert "boot time" in placed.notes[KERNEL]
 

@@ -33,13 +33,18 @@ def memory(*, last=FAR, cache=None, oom_kill=None, every=2, until=END, limit=LIM
             figures |= {"file": cache + GIB, "shmem": GIB}
         if oom_kill is not None:
             figures["oom_kill"] = oom_kill if second == until else 0
-        rows += [{"time": second, "metric": m, "value": v, "scope": "cgroup"} for m, v in figures.items() if v is not None]
+        rows += [
+            {"time": second, "metric": m, "value": v, "scope": "cgroup"} for m, v in figures.items() if v is not None
+        ]
     return rows
 
 
 def ending(*, kills=(), ends=(), samples=None, phase="open", pool=0, marks=(), work=()):
     """The ending of the run that left this evidence. `phase`: open, closed, or None; `pool`: GiB owned at the end."""
-    jobs = [{"op": "start", "time": 0}, *({"op": "synth_start", "time": s, "job": "j", "partition": 0} for s in (5, 95))]
+    jobs = [
+        {"op": "start", "time": 0},
+        *({"op": "synth_start", "time": s, "job": "j", "partition": 0} for s in (5, 95)),
+    ]
     spans = [{"op": "start", "name": "phase 2", "time": 10}, {"op": "end", "name": "phase 2", "time": 99}]
     buffers = [
         {"op": "alloc", "time": 20 + n, "size": GIB, "total": (n + 1) * GIB, "buffers": n + 1} for n in range(pool)
@@ -154,7 +159,7 @@ def test_what_contradicts_the_answer_is_said_beside_it(name):
     assert SAID_BESIDE[name] in " ".join(finding.text for finding in found.against)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, how, _) in LADDER.items() if how not in ("unknown",)])
+@pytest.mark.parametrize("name", [name for name, (_, how, _) in LADDER.items() if how != "unknown"])
 def test_every_ending_has_evidence_with_its_lines(name):
     found = ending(**LADDER[name][0])
     assert found.evidence

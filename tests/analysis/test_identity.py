@@ -87,7 +87,15 @@ def built(made):
         {"op": "load_end", "kind": "srs", "circuit": "porep", "time": 30},
         {"op": "load_end", "kind": "pce", "circuit": "porep", "size": 26 * GIB, "size_ulp": GIB, "time": 35},
     ]
-    kill = {"time": end, "victim": "cuzk-daemon", "pid": 7, "killer": "kernel", "limit": limit, "usage": limit, "report": 1}
+    kill = {
+        "time": end,
+        "victim": "cuzk-daemon",
+        "pid": 7,
+        "killer": "kernel",
+        "limit": limit,
+        "usage": limit,
+        "report": 1,
+    }
     how = made["evidence"]
     ends = {"exit": {"what": "exit_code", "code": 137, "by": "shell"}, "finished": {"what": "stopped", "by": "daemon"}}
     tables = {
@@ -136,7 +144,9 @@ def test_the_table_adds_up_for_any_run(made):
     assert table_of.margin.best == table_of.limit.best - table_of.budget.best
     assert table_of.slack.best == table_of.budget.best - table_of.reserved.best
     # The provisions and the slack are the limit; the actual parts are what could not be given back.
-    assert best_sum(table_of.parts, "provision") + table_of.slack.best == pytest.approx(table_of.limit.best, abs=ROUNDING)
+    assert best_sum(table_of.parts, "provision") + table_of.slack.best == pytest.approx(
+        table_of.limit.best, abs=ROUNDING
+    )
     unexplained = best_sum(table_of.parts, "actual") - table_of.unreclaimable.best
     if table_of.discrepancy is None:
         assert result.ending.how not in ("cgroup_limit", "cgroup_limit_probable")

@@ -40,9 +40,16 @@ def test_every_stage_that_the_log_reached_has_its_time_and_no_other_has_one(part
 
 
 def test_a_stage_that_was_reached_implies_the_ones_before_it():
-    found = lives_of(line("synth_start", 1, partition=0), line("gpu_start", 30, partition=0), line("gpu_end", 40, partition=0))
+    found = lives_of(
+        line("synth_start", 1, partition=0), line("gpu_start", 30, partition=0), line("gpu_end", 40, partition=0)
+    )
     row = found.row(0, named=True)
-    assert (row["synth_end"], row["gpu_start"], row["prove_returned"], row["gpu_end"]) == (at(30), at(30), at(40), at(40))
+    assert (row["synth_end"], row["gpu_start"], row["prove_returned"], row["gpu_end"]) == (
+        at(30),
+        at(30),
+        at(40),
+        at(40),
+    )
 
 
 def test_a_partition_that_is_only_reported_done_ended_then():
@@ -51,7 +58,9 @@ def test_a_partition_that_is_only_reported_done_ended_then():
 
 
 def test_a_stage_that_two_lines_report_has_the_time_of_the_first():
-    found = lives_of(line("synth_start", 1, partition=0), line("synth_end", 9, partition=0), line("synth_end", 9.5, partition=0))
+    found = lives_of(
+        line("synth_start", 1, partition=0), line("synth_end", 9, partition=0), line("synth_end", 9.5, partition=0)
+    )
     assert found["synth_end"].to_list() == [at(9)]
 
 
@@ -63,7 +72,10 @@ def test_a_partition_whose_start_is_not_in_the_log_has_no_life():
 
 def test_a_whole_proof_is_one_life_although_later_lines_number_its_partition():
     found = lives_of(
-        line("synth_start", 1), line("synth_end", 30, partition=0), line("gpu_start", 31, partition=0), line("gpu_end", 60)
+        line("synth_start", 1),
+        line("synth_end", 30, partition=0),
+        line("gpu_start", 31, partition=0),
+        line("gpu_end", 60),
     )
     assert found.height == 1
     assert found.select("partition", "synth_end", "gpu_end").row(0) == (None, at(30), at(60))
@@ -93,7 +105,9 @@ def test_a_loose_line_of_a_whole_proof_is_not_given_to_the_partition_before_it()
 
 def test_the_last_word_about_pinned_buffers_counts():
     found = lives_of(
-        line("synth_start", 1, partition=0), line("pinned_attempt", 2, partition=0), line("synth_unpinned", 3, partition=0)
+        line("synth_start", 1, partition=0),
+        line("pinned_attempt", 2, partition=0),
+        line("synth_unpinned", 3, partition=0),
     )
     assert found["pinned"].to_list() == [False]
 

@@ -70,8 +70,17 @@ def test_limit_and_budget_of_the_caller_stand_above_all_evidence():
 
 def test_evidence_outside_of_the_window_is_left_out():
     log = BUNDLED["misdetected-limit"] / "run.log"
-    early = postmortem.analyze(log, until=dt.datetime(2026, 3, 19, 2, 16, 30, tzinfo=dt.UTC))
-    assert early.timeline["time"].max() <= dt.datetime(2026, 3, 19, 2, 16, 31, tzinfo=dt.UTC)
+    noon = dt.datetime(2026, 3, 19, 2, 16, 56, tzinfo=dt.UTC)
+    whole, early, late = (postmortem.analyze(log, **window) for window in ({}, {"until": noon}, {"since": noon}))
+    assert early.timeline["time"].max() <= noon < whole.timeline["time"].max()
+    assert late.timeline["time"].min() >= noon > whole.timeline["time"].min()
+
+
+def test_a_window_is_of_true_times_also_for_samples_whose_clock_names_no_day():
+    noon = dt.datetime(2026, 3, 19, 2, 20, tzinfo=dt.UTC)
+    found = postmortem.analyze([INCIDENT / "run.log", INCIDENT / "mem.txt"], since=noon)
+    charged = found.timeline.drop_nulls("charged")["time"]
+    assert noon <= charged.min() < noon + dt.timedelta(seconds=10)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What cannot be analysed is one clear line on stderr and exit code 2, never a traceback."""
 
+import json
 import struct
 import subprocess
 import sys
@@ -78,14 +79,20 @@ def test_a_missing_file_beside_a_good_one_is_still_an_error(analyze):
 
 @pytest.mark.usefixtures("folder")
 def test_files_without_evidence_beside_a_good_one_do_no_harm(analyze):
-    code, out, err = analyze(str(BUNDLED["misdetected-limit"] / "run.log"), "photo.png", "empty.log", "--format", "json")
+    code, out, err = analyze(
+        str(BUNDLED["misdetected-limit"] / "run.log"), "photo.png", "empty.log", "--format", "json"
+    )
     assert (code, err) == (0, "")
-    assert '"limit_misdetected"' in out or '"cgroup_limit' in out
+    sources = {source["path"]: source for source in json.loads(out)["sources"]}
+    assert "looks like binary data, not a log: not read" in sources["photo.png"]["warnings"]
+    assert json.loads(out)["verdict"]["cause"] in ("limit_misdetected", "inconclusive")
 
 
 def test_the_command_itself_ends_with_2_and_no_traceback(tmp_path):
     command = [sys.executable, "-c", "import sys; from postmortem.cli.app import main; sys.exit(main())"]
-    done = subprocess.run([*command, "analyze", "missing.log"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "analyze", "missing.log"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "missing.log" in done.stderr

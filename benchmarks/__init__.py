@@ -1,0 +1,1 @@
+"""Measurements of speed and memory against public tools; see docs/performance.md."""
