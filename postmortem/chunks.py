@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Generator, Iterator
 
@@ -28,7 +29,7 @@ class Chunk:
     first_line: int
     cut: bool = False
 
-    @property
+    @functools.cached_property
     def lines(self) -> int:
         """How many lines, the cut one included."""
         return self.data.count(b"\n") + self.cut
@@ -72,6 +73,13 @@ def _aligned(
         held.append(piece)
         length += len(piece)
         while length >= size:
+            inside = len(held[-1]) - (length - size)
+            if inside >= _PRETTY_LOOK_BACK and (end := _cut_at(held[-1], inside)):
+                # The usual case, without a second copy of the chunk.
+                yield b"".join([*held[:-1], held[-1][:end]]), False
+                held = [held[-1][end:]]
+                length = len(held[0])
+                continue
             data = b"".join(held)
             end = _cut_at(data, size)
             if end:

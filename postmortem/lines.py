@@ -11,7 +11,7 @@ import polars as pl
 
 from postmortem.chunks import Chunk
 
-__all__ = ["clean", "lines_of"]
+__all__ = ["clean", "lines_of", "raw_lines"]
 
 # Colour and cursor codes (ECMA-48 CSI) and titles (OSC); codes also as they look after copy and paste from a
 # terminal or a pager: `^[[2m` (cat -v, less) and `←[2m` (Windows consoles).
@@ -23,17 +23,22 @@ _COMPRESSED = (b"\x1f", b"\x28", b"\x78")
 
 def lines_of(chunk: Chunk) -> pl.DataFrame:
     """Columns `line` (1-based number in the stream) and `text` (no colour codes, no CR, no NUL)."""
+    lines, coloured = raw_lines(chunk)
+    return lines.with_columns(clean(lines["text"])) if coloured else lines
+
+
+def raw_lines(chunk: Chunk) -> tuple[pl.DataFrame, bool]:
+    """The same with colour codes, and whether there are any."""
     data = chunk.data
     for unwanted in (b"\0", b"\r"):
         if unwanted in data:
             data = data.replace(unwanted, b"")
+    coloured = any(byte in data and beginning in data for byte, beginning in _BEGINNINGS)
     text = _split(data)
-    if any(byte in data and beginning in data for byte, beginning in _BEGINNINGS):
-        text = clean(text)
     if len(text) < chunk.lines:  # A last line of nothing but NULs.
         text = pl.concat([text, pl.repeat("", chunk.lines - len(text), dtype=pl.String, eager=True).alias("text")])
     numbers = pl.int_range(chunk.first_line, chunk.first_line + len(text), dtype=pl.Int64, eager=True)
-    return pl.DataFrame({"line": numbers, "text": text})
+    return pl.DataFrame({"line": numbers, "text": text}), coloured
 
 
 def clean(text: pl.Series) -> pl.Series:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import polars as pl
 
 from postmortem.chunks import Chunk
-from postmortem.lines import lines_of
+from postmortem.lines import clean, lines_of, raw_lines
 from postmortem.schema import KEYS, TABLES, empty
 from postmortem.sources import Stream
-from postmortem_parsers.interface import Context, Head, Parser, Tables
+from postmortem_parsers.interface import Context, Head, Parser, Sweeping, Swept, Tables
 from postmortem_parsers.timestamps import has_utc_time, utc_time
 
 __all__ = ["Reading", "SourceInfo", "beginning", "read"]
@@ -25,6 +27,8 @@ __all__ = ["Reading", "SourceInfo", "beginning", "read"]
 _HEAD_BYTES = 1 << 16
 _BEGINNING_BYTES = 1 << 20
 _ANCHOR_EVERY = 50
+_THREADS = 2
+_MOST_IN_FLIGHT = 4
 _EXAMPLES = 5
 _LOOK_FOR_EXAMPLES = 2000
 _EXAMPLE_WIDTH = 200
@@ -107,6 +111,26 @@ def beginning(stream: Stream) -> pl.DataFrame:
     return pl.DataFrame(schema={"line": pl.Int64, "text": pl.String})
 
 
+@dataclasses.dataclass(frozen=True)
+class _Prepared:
+    """A chunk after its sweep: all lines, and those that still go through the parsers."""
+
+    chunk: Chunk
+    lines: pl.DataFrame
+    coloured: bool
+    """The texts in `lines` still hold colour codes."""
+    rest: pl.DataFrame
+    swept: Swept | None
+
+    def timed(self) -> np.ndarray:
+        """Which lines begin with a UTC time."""
+        mask = np.zeros(self.lines.height, dtype=bool)
+        if self.swept is not None:
+            mask[: len(self.swept.sure)] = self.swept.sure.to_numpy()
+        mask[self.rest["line"].to_numpy() - self.chunk.first_line] |= has_utc_time(self.rest["text"]).to_numpy()
+        return mask
+
+
 class _StreamReader:
     """One stream through its own parsers."""
 
@@ -119,18 +143,53 @@ class _StreamReader:
         self._kinds = parsers
         self._parsers: list[Parser] = []
         self._whole: dict[str, list[pl.DataFrame]] = {}
+        self._swept_frames: dict[str, list[pl.DataFrame]] = {}
 
     def run(self) -> None:
         """Read it to its end and fill `info`."""
-        for chunk in self.stream.chunks():
-            if self.info.binary:
-                continue  # Only its size and hash are wanted.
-            lines = lines_of(chunk)
-            if chunk.first_line == 1:
-                self._parsers = self._offered(_head_of(lines, self.stream.name))
-            self._read_chunk(chunk, lines)
+        chunks = self.stream.chunks()
+        if self.info.binary:
+            for _ in chunks:  # Only its size and hash are wanted.
+                pass
+        else:
+            self._read_all(chunks)
+        for table, frames in self._swept_frames.items():
+            self.tables.add_whole(table, frames)
         self._finish_whole()
         self._close_account()
+
+    def _read_all(self, chunks: Iterator[Chunk]) -> None:
+        """Sweep several chunks at once (polars lets go of the interpreter's lock), finish them in their order."""
+        first = next(chunks, None)
+        if first is None:
+            return
+        self._parsers = self._offered(_head_of(lines_of(Chunk(first.data[: 2 * _HEAD_BYTES], 1)), self.stream.name))
+        self._finish(self._sweep(first))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            waiting: deque[Future[_Prepared]] = deque()
+            for chunk in chunks:
+                waiting.append(pool.submit(self._sweep, chunk))
+                if len(waiting) >= _MOST_IN_FLIGHT:
+                    self._finish(waiting.popleft().result())
+            while waiting:
+                self._finish(waiting.popleft().result())
+
+    def _sweep(self, chunk: Chunk) -> _Prepared:
+        """What can be done of a chunk without knowing the ones before it."""
+        lines, coloured = raw_lines(chunk)
+        first = self._parsers[0] if self._parsers else None
+        if isinstance(first, Sweeping) and not first.whole:
+            open_end = lines.tail(chunk.cut)
+            try:
+                swept = first.sweep(lines.head(lines.height - chunk.cut), self._context, clean if coloured else None)
+            except Exception as error:  # noqa: BLE001 (a third party's parser must not end the analysis)
+                self._failed(first, error)
+                swept = None
+            if swept is not None:
+                rest = pl.concat([swept.rest, open_end.with_columns(clean(open_end["text"]))])
+                return _Prepared(chunk, lines, coloured, rest, swept)
+        lines = lines.with_columns(clean(lines["text"])) if coloured else lines
+        return _Prepared(chunk, lines, False, lines, None)
 
     def _offered(self, head: Head) -> list[Parser]:
         offered: list[Parser] = []
@@ -145,12 +204,17 @@ class _StreamReader:
                 offered.append(parser)
         return sorted(offered, key=lambda parser: parser.priority)
 
-    def _read_chunk(self, chunk: Chunk, lines: pl.DataFrame) -> None:
-        self.info.lines += lines.height
+    def _finish(self, prepared: _Prepared) -> None:
+        """Bring the lines that are left through all parsers; keep rows and account."""
+        chunk, rest, swept, found = prepared.chunk, prepared.rest, prepared.swept, Tables()
+        self.info.lines += prepared.lines.height
         if chunk.cut:
             self.info.ends_cut = True
-            self._context.cut_line = chunk.first_line + lines.height - 1
-        rest, found = lines, Tables()
+            self._context.cut_line = chunk.first_line + prepared.lines.height - 1
+        if swept is not None:
+            self._count(self._parsers[0], prepared.lines.height - rest.height)
+            for table, frame in swept.frames:
+                self._swept_frames.setdefault(table, []).append(frame)
         for parser in self._parsers:
             if rest.is_empty():
                 break
@@ -160,8 +224,12 @@ class _StreamReader:
             elif claimed.height:
                 self._parse(parser, claimed, found)
         self.tables.update(found)
-        self._keep_anchors(lines, _lines_without_time(found))
+        self._keep_anchors(prepared, _lines_without_time(found))
         self._account_unmatched(rest)
+
+    def _count(self, parser: Parser, lines: int) -> None:
+        if lines:
+            self.info.parsers[parser.name] = self.info.parsers.get(parser.name, 0) + lines
 
     def _claim(self, parser: Parser, lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         try:
@@ -170,8 +238,7 @@ class _StreamReader:
         except Exception as error:  # noqa: BLE001 (as above)
             self._failed(parser, error)
             return lines.clear(), lines
-        if claimed.height:
-            self.info.parsers[parser.name] = self.info.parsers.get(parser.name, 0) + claimed.height
+        self._count(parser, claimed.height)
         return claimed, rest
 
     def _parse(self, parser: Parser, claimed: pl.DataFrame, found: Tables) -> None:
@@ -197,28 +264,30 @@ class _StreamReader:
             self._parse(parser, pl.concat(frames), found)
             self.tables.update(found)
 
-    def _keep_anchors(self, lines: pl.DataFrame, untimed: np.ndarray) -> None:
+    def _keep_anchors(self, prepared: _Prepared, untimed: np.ndarray) -> None:
         """Times of one line in 50, of the chunk's first and last timed line, and beside rows without time.
 
         Rows of whole-stream parsers are known only at the end: until then, the timed neighbours of every
         line that such a parser claimed are kept as well.
         """
-        timed = lines.filter(has_utc_time(lines["text"]))
-        if timed.is_empty():
+        lines = prepared.lines
+        timed = np.flatnonzero(prepared.timed())
+        if not len(timed):
             return
+        first = prepared.chunk.first_line
         claimed = [frame["line"].to_numpy() for frames in self._whole.values() for frame in frames[-1:]]
         at = np.unique(np.concatenate([untimed, *claimed]))
-        at = at[(at >= lines["line"][0]) & (at <= lines["line"][-1])]
-        numbers = timed["line"].to_numpy()
+        at = at[(at >= first) & (at < first + lines.height)]
+        numbers = timed + first
         after = np.searchsorted(numbers, at)
         keep = np.zeros(len(numbers), dtype=bool)
         keep[np.minimum(after, len(numbers) - 1)] = True
         keep[np.maximum(after - 1, 0)] = True
-        keep[np.unique(numbers // _ANCHOR_EVERY, return_index=True)[1]] = True
+        keep[np.flatnonzero(np.diff(numbers // _ANCHOR_EVERY, prepend=-1))] = True
         keep[[0, -1]] = True
-        mask = pl.Series(keep)
-        kept = timed.filter(mask).with_columns(utc_time(timed.filter(mask)["text"]))
-        self.anchors.append(_anchor_frame(kept, self._context.source))
+        kept = lines[timed[keep]]
+        text = clean(kept["text"]) if prepared.coloured else kept["text"]
+        self.anchors.append(_anchor_frame(kept.with_columns(utc_time(text)), self._context.source))
 
     def _account_unmatched(self, rest: pl.DataFrame) -> None:
         self.info.unmatched += rest.height

@@ -24,6 +24,7 @@ __all__ = ["Stream", "find"]
 _READ_BYTES = 4 << 20
 _HEAD_BYTES = 1 << 16
 _SPOOL_IN_MEMORY = 64 << 20
+_ANSWERS = frozenset({"expected.json", "truth.json"})  # what a fixture says of itself is no evidence
 _OUR_OUTPUT = re.compile(r"\.postmortem\.")
 _COMPRESSION_SUFFIX = re.compile(r"\.(gz|zst|zstd|xz|bz2)$", re.IGNORECASE)
 
@@ -189,7 +190,7 @@ def _files_in(directory: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             file = Path(folder) / name
-            if not name.startswith(".") and not _OUR_OUTPUT.search(name) and file.is_file():
+            if not name.startswith(".") and name not in _ANSWERS and not _OUR_OUTPUT.search(name) and file.is_file():
                 yield file
 
 

@@ -51,7 +51,7 @@ class HostParser:
     def sniff(self, head: Head) -> float:
         """Sure of a file with commands and their answers; one MemTotal among many is a sample loop."""
         commands = sum(bool(_COMMAND.match(line)) for line in head.lines)
-        described = any(_UNAME.match(line) or _BTIME.match(line) for line in head.lines)
+        described = any(_UNAME.match(line) or _BTIME.match(line) for line in head.lines) or _uptime_only(head.lines)
         totals = sum(line.startswith("MemTotal:") for line in head.lines)
         if totals > 1 or not (described or commands >= 2):
             return 0.0
@@ -93,6 +93,12 @@ class HostParser:
             schema = {name: TABLES["marks"][name] for name in rows[0]}
             tables.add("marks", pl.DataFrame(rows, schema=schema, orient="row").with_columns(source=context.source))
         return tables
+
+
+def _uptime_only(lines: list[str]) -> bool:
+    """What `date -u; cat /proc/uptime` prints, and nothing else: our own warning asks for it."""
+    said = [line.rstrip() for line in lines if line.strip()]
+    return len(said) == 2 and bool(_DATE.match(said[0])) and bool(_UPTIME.match(said[1]))
 
 
 def _clock(number: int, match: re.Match[str]) -> tuple[int, dt.datetime] | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from typing import ClassVar, Protocol, runtime_checkable
 
 import polars as pl
 
 from postmortem.schema import conform
 
-__all__ = ["Context", "Head", "Parser", "Skipped", "Tables"]
+__all__ = ["Context", "Head", "Parser", "Skipped", "Sweeping", "Swept", "Tables"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Tables:
         if frame.height:
             self._frames.setdefault(table, []).append(conform(table, frame))
 
+    def add_whole(self, table: str, frames: list[pl.DataFrame]) -> None:
+        """Append rows that have exactly the table's columns."""
+        self._frames.setdefault(table, []).extend(frame for frame in frames if frame.height)
+
     def update(self, other: Tables) -> None:
         """Append all of another's rows."""
         for table, frames in other._frames.items():
@@ -81,6 +86,35 @@ class Tables:
         """All rows of a table in the order of their lines, or None."""
         frames = self._frames.get(table)
         return pl.concat(frames).sort("source", "line", maintain_order=True) if frames else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Swept:
+    """What one fast pass over a chunk has settled."""
+
+    frames: list[tuple[str, pl.DataFrame]]
+    """Rows, by table, in the tables' own columns."""
+    sure: pl.Series
+    """Which of the chunk's lines are surely this parser's and begin with a UTC time."""
+    rest: pl.DataFrame
+    """Lines (clean text) that still go through `claim` and `parse`: all that are not sure, and some that are."""
+
+
+@runtime_checkable
+class Sweeping(Protocol):
+    """A parser that settles most of its lines in a pass of its own; only the parser of the lowest priority is asked.
+
+    `sweep` runs in several threads at once, on chunks in any order, and must give what `claim` and `parse` would.
+    """
+
+    def sweep(
+        self, lines: pl.DataFrame, context: Context, clean: Callable[[pl.Series], pl.Series] | None
+    ) -> Swept | None:
+        """Settle lines of `lines` (columns `line`, `text`), None for none.
+
+        With `clean`, the texts still hold colour codes, which it takes off.
+        """
+        ...
 
 
 @runtime_checkable

@@ -8,17 +8,19 @@ Not read: env_logger's and slog's own dresses, texts over several lines.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import polars as pl
 
-from postmortem_parsers.interface import Context, Head, Tables
+from postmortem_parsers.interface import Context, Head, Swept, Tables
 from postmortem_parsers.logfmt import LogfmtFormat
 from postmortem_parsers.profiles import Profile
 from postmortem_parsers.record_format import RecordFormat
 from postmortem_parsers.records import RecordReader, skip
 from postmortem_parsers.tracing_json import JsonFormat
 from postmortem_parsers.tracing_pretty import PrettyFormat, continuations
+from postmortem_parsers.tracing_sweep import Sweeper
 from postmortem_parsers.tracing_text import TextFormat
 
 __all__ = ["DRESSES", "TracingParser"]
@@ -46,6 +48,7 @@ class TracingParser:
 
     def __init__(self) -> None:
         self._readers: dict[int, list[RecordReader]] = {}
+        self._sweepers: dict[tuple[int, int], Sweeper] = {}
 
     def sniff(self, head: Head) -> float:
         """Records may begin anywhere in a captured file, so every stream is offered."""
@@ -70,6 +73,16 @@ class TracingParser:
         for reader in self._readers_of(context.profile):
             tables.update(reader.read(lines, context))
         return tables
+
+    def sweep(
+        self, lines: pl.DataFrame, context: Context, clean: Callable[[pl.Series], pl.Series] | None
+    ) -> Swept | None:
+        """Settle the lines in the full format that hold nothing of interest, or what others of their kind hold."""
+        assert isinstance(context.profile, Profile)
+        key = id(context.profile), context.source
+        if key not in self._sweepers:
+            self._sweepers[key] = Sweeper(context.profile, context.source)
+        return self._sweepers[key].sweep(lines, clean)
 
     def _readers_of(self, profile: object) -> list[RecordReader]:
         assert isinstance(profile, Profile)

@@ -17,6 +17,7 @@ from postmortem.analysis.growth import Growth, growth
 from postmortem.analysis.heap import fit_heap
 from postmortem.analysis.missing import missing
 from postmortem.analysis.moment import account_at
+from postmortem.analysis.neighbours import neighbour
 from postmortem.analysis.resident import resident_at
 from postmortem.analysis.state import partitions, pool_at
 from postmortem.analysis.summary import sentence
@@ -131,7 +132,7 @@ class _Report:
             limit=chosen.limit,
             budget=chosen.budget,
             stats=chosen.stats,
-            neighbour=_neighbour(self.run, chosen, self.cites),
+            neighbour=neighbour(self.run, chosen, self.cites),
             found=found,
         )
 
@@ -365,26 +366,6 @@ def _has_processes(run: Run) -> bool:
 def _host_total(run: Run) -> int | None:
     marks = run.table("marks").filter((pl.col("what") == "host_total_stated") & pl.col("value").is_not_null())
     return int(marks["value"][0]) if marks.height else None
-
-
-def _neighbour(run: Run, chosen: Examined, cites: Citations) -> Quantity | None:
-    """Memory of other processes in the cgroup: from the kill report's task table, else from per-process samples."""
-    others = decompose.others_in(run, chosen, cites)
-    if others is not None:
-        return Quantity(low=others.total, best=others.total, high=others.total, basis="measured", lines=others.lines)
-    return _from_processes(run, chosen, cites)
-
-
-def _from_processes(run: Run, chosen: Examined, cites: Citations) -> Quantity | None:
-    rows = chosen.run.table("samples").filter((pl.col("metric") == "rss_process") & (pl.col("scope") == "process"))
-    if rows.is_empty() or not run.model.processes:
-        return None
-    last = rows.filter(pl.col("time") == pl.col("time").max())
-    name = pl.col("subject").str.split_exact(":", 1).struct.field("field_1")
-    others = last.filter(~name.map_elements(run.model.is_daemon, return_dtype=pl.Boolean).fill_null(value=False))
-    value = int(others["value"].sum())
-    lines = cites.all(*zip(others["source"][:1], others["line"][:1], strict=True))
-    return Quantity(low=0, best=value, high=value, basis="measured", lines=lines)
 
 
 def _growth(chosen: Examined, account: Account, draws: Draws | None) -> Growth | None:

@@ -13,6 +13,9 @@ from postmortem.quantity import Quantity
 __all__ = ["charge", "heap_by_anon"]
 
 
+_USUAL_OVERHEAD = 0.03  # of the limit, where nothing tells it from page cache
+
+
 def charge(
     replays: Replays,
     moment: dt.datetime,
@@ -55,7 +58,8 @@ def charge(
         return charged, cache, charged - cache
     # Anything between what the ledgers account for and all of it may be page cache.
     least = round(min(known, charged.low))
-    middle = (least + charged.high) // 2
+    usual = round(_USUAL_OVERHEAD * (limit.best if limit is not None else charged.best))
+    middle = min(charged.high, least + usual)
     return charged, None, Quantity(low=least, best=middle, high=charged.high, basis="assumed", lines=at)
 
 

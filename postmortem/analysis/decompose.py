@@ -12,36 +12,19 @@ import polars as pl
 from postmortem.analysis.account import Account
 from postmortem.analysis.cite import Citations
 from postmortem.analysis.examine import Examined
+from postmortem.analysis.neighbours import Others, others_in
 from postmortem.analysis.state import Stats
 from postmortem.result import Arithmetic, Basis, Part, Quantity
 from postmortem.run import Run
 from postmortem.units import MIB, format_gib
 
-__all__ = ["Decomposition", "Others", "decompose", "fill", "folded", "others_in", "without_model"]
+__all__ = ["Decomposition", "decompose", "fill", "folded", "without_model"]
 
 _ZERO = Quantity(low=0, best=0, high=0, basis="derived")
 _CLASSES = ("anonymous", "shared_memory", "kernel", "unaccounted")
 _FALL = 10  # samples in which a dead process's memory may still be seen to go
 _SMALLEST = MIB
 """Remainders below it are the kernel's per-CPU charge batches."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Others:
-    """What processes other than the daemon held, from a kernel report's task table. Bytes."""
-
-    anon: int
-    shmem: int
-    count: int
-    own_shmem: int | None
-    """Shared memory that the daemon's own processes map; None where the table does not say."""
-    largest: str
-    lines: tuple[str, ...]
-
-    @property
-    def total(self) -> int:
-        """What is theirs alone."""
-        return self.anon + self.shmem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,40 +126,6 @@ def _with_ledger(run: Run, chosen: Examined, account: Account) -> Account:
     at = (run.cite(row["source"], row["line"]),)
     reserved = Quantity(low=row["used"], best=row["used"], high=row["used"] + step, basis="measured", lines=at)
     return dataclasses.replace(account, reserved=reserved)
-
-
-def others_in(run: Run, chosen: Examined, cites: Citations) -> Others | None:
-    """Processes of the last kill report that are not the daemon's; where its name is not known, not the victim's.
-
-    A daemon's workers bear its name; a page that two processes map is counted in both, so that what the daemon
-    maps as well is not taken for others' own.
-    """
-    reports = chosen.kills.filter(pl.col("constraint") == "memcg") if chosen.kills.height else chosen.kills
-    if reports.is_empty():
-        return None
-    kill = reports.row(-1, named=True)
-    tasks = run.table("tasks").filter((pl.col("report") == kill["report"]) & (pl.col("source") == kill["source"]))
-    if tasks.is_empty():
-        return None
-    tasks = tasks.with_columns(
-        anon=pl.coalesce("rss_anon", "rss").fill_null(0), shmem=pl.col("rss_shmem").fill_null(0)
-    ).sort("anon", descending=True)
-    tasks = tasks.unique(pl.coalesce("tgid", "pid"), keep="first", maintain_order=True)
-    named = pl.col("name").map_elements(run.model.is_daemon, return_dtype=pl.Boolean)
-    own = tasks.filter(named)
-    if own.is_empty():  # The victim may be the neighbour: only a daemon that nobody knows is taken for the victim.
-        own = tasks.filter((pl.col("name") == kill["victim"]) | (pl.col("pid") == kill["pid"]))
-    rest = tasks.join(own.select("pid"), on="pid", how="anti").sort(pl.col("anon") + pl.col("shmem"), descending=True)
-    own_shmem = int(own["shmem"].max() or 0) if own["rss_shmem"].null_count() < own.height else None  # pyright: ignore[reportArgumentType] (an integer column)
-    spare = max(0, (kill["stat_shmem"] or 0) - (own_shmem or 0))
-    return Others(
-        anon=int(rest["anon"].sum()),
-        shmem=min(int(rest["shmem"].sum()), spare),
-        count=rest.height,
-        own_shmem=own_shmem,
-        largest=str(rest["name"][0]) if rest.height else "",
-        lines=cites.all(*zip(rest["source"][:1], rest["line"][:1], strict=True)),
-    )
 
 
 class _Split:

@@ -41,16 +41,14 @@ class Draws:
     slack: Floats
     weight: Floats
     """How far each draw agrees with measured bounds, and with what overheads usually are."""
-    chosen: int
-    """The draw that is the best estimate: the first, or the middle one where the heap was not measured."""
+    bounds_only: bool
+    """Nothing inside the bounds is likelier than anything else: intervals are whole."""
 
     def interval(self, values: Floats) -> tuple[int, int, int]:
-        """(low, best, high): the central 95 % of the draws, and the best estimate.
-
-        The best is the same draw for all quantities, so that what adds up in each draw adds up in the answer.
-        """
-        low, high = (float(v) for v in np.quantile(values, (0.025, 0.975), weights=self.weight, method="inverted_cdf"))
-        best = float(values[self.chosen])
+        """(low, best, high): the central 95 % of the draws, and the first draw, which is the best estimate."""
+        tails = (0.0, 1.0) if self.bounds_only else (0.025, 0.975)
+        low, high = (float(v) for v in np.quantile(values, tails, weights=self.weight, method="inverted_cdf"))
+        best = float(values[0])
         return round(min(low, best)), round(best), round(max(high, best))
 
     def share_of(self, hits: Bools) -> float:
@@ -63,38 +61,80 @@ def draw(account: Account) -> Draws | None:
     if account.limit is None or account.budget is None or account.unreclaimable is None:
         return None
     rng = np.random.default_rng(_SEED)
-    limit, budget = _sample(rng, account.limit), _sample(rng, account.budget)
-    unreclaimable = _sample(rng, account.unreclaimable)
-    # When memory stood at the limit the two are one quantity, not two.
-    if account.killed:
-        unreclaimable = limit + _sample(rng, account.unreclaimable) - account.limit.best
-    provision = np.maximum(_sample(rng, account.reserved) - account.permanent, 0) if account.reserved else np.zeros(_N)
-    tables = sum((_sample(rng, t.actual) for t in account.tables), np.zeros(_N))
-    pool = _sample(rng, account.pool_total)
-    heap_each, extraction = _bounded(rng, account, _heap(rng, account), _sample(rng, account.extraction))
+    given = _given(rng, account, account.limit, account.budget, account.unreclaimable)
+    heap, extraction = _bounded(rng, account, _heap(rng, account), _sample(rng, account.extraction))
+    draws = _settle(account, given, heap, extraction)
+    middle = _middle(account, draws)
+    if middle:
+        # The best estimate is the first draw: all else in it is the best known, so that its table adds up by hand.
+        heap[0], extraction[0] = heap[middle], extraction[middle]
+        draws = _settle(account, given, heap, extraction)
+    return draws
+
+
+@dataclasses.dataclass(frozen=True)
+class _Given:
+    """What is drawn whatever the heap is."""
+
+    limit: Floats
+    budget: Floats
+    unreclaimable: Floats
+    provision: Floats
+    tables: Floats
+    pool: Floats
+    load: Floats
+    neighbour: Floats
+
+
+def _given(
+    rng: np.random.Generator, account: Account, limit: Quantity, budget: Quantity, unreclaimable: Quantity
+) -> _Given:
+    limits = _sample(rng, limit)
+    charged = _sample(rng, unreclaimable)
+    return _Given(
+        limit=limits,
+        budget=_sample(rng, budget),
+        # Where memory stood at the limit the two are one quantity, not two.
+        unreclaimable=limits + charged - limit.best if account.killed else charged,
+        provision=np.maximum(_sample(rng, account.reserved) - account.permanent, 0)
+        if account.reserved
+        else np.zeros(_N),
+        tables=sum((_sample(rng, t.actual) for t in account.tables), np.zeros(_N)),
+        pool=_sample(rng, account.pool_total),
+        load=_sample(rng, account.transient),
+        neighbour=_sample(rng, account.neighbour) if account.neighbour else np.zeros(_N),
+    )
+
+
+def _settle(account: Account, given: _Given, heap_each: Floats, extraction: Floats) -> Draws:
+    """The table, once a draw."""
     heap = heap_each.sum(axis=1)
-    extraction_provision = np.minimum(provision, float(account.extraction_reserved))
-    provision = provision - extraction_provision
-    covered = np.minimum(_covered(account, heap_each, heap, provision), pool)
-    transient = _sample(rng, account.transient) + extraction
-    neighbour = _sample(rng, account.neighbour) if account.neighbour else np.zeros(_N)
-    overhead = unreclaimable - tables - pool - heap - transient - neighbour
+    extraction_provision = np.minimum(given.provision, float(account.extraction_reserved))
+    provision = given.provision - extraction_provision
+    covered = np.minimum(_covered(account, heap_each, heap, provision), given.pool)
+    transient = given.load + extraction
+    overhead = given.unreclaimable - given.tables - given.pool - heap - transient - given.neighbour
     return Draws(
         heap=heap,
         covered=covered,
-        uncovered=pool - covered,
+        uncovered=given.pool - covered,
         working_actual=heap + covered,
         working_provision=provision,
-        tables=tables,
+        tables=given.tables,
         transient=transient,
         transient_provision=extraction_provision,
-        neighbour=neighbour,
+        neighbour=given.neighbour,
         overhead=overhead,
-        margin=limit - budget,
-        slack=budget - account.permanent - provision - extraction_provision,
-        weight=(weight := _weights(account, overhead)),
-        chosen=_choose(account, heap, weight),
+        margin=given.limit - given.budget,
+        slack=given.budget - account.permanent - given.provision,
+        weight=_weights(account, overhead),
+        bounds_only=_bounds_only(account),
     )
+
+
+def _bounds_only(account: Account) -> bool:
+    """Whether only bounds of the use are known (samples without cache counters, and no kill)."""
+    return account.unreclaimable is not None and account.unreclaimable.basis == "assumed"
 
 
 def _sample(rng: np.random.Generator, quantity: Quantity | None) -> Floats:
@@ -184,12 +224,12 @@ def _covered(account: Account, heap_each: Floats, heap: Floats, provision: Float
     return each.sum(axis=1)
 
 
-def _choose(account: Account, heap: Floats, weight: Floats) -> int:
-    """The first draw where it can be trusted, else the one whose heap is the weighted median."""
-    if _measured(account) and weight[0] > 0:
+def _middle(account: Account, draws: Draws) -> int:
+    """The draw to take as the best: the first where the heap was measured, else the one of the weighted median heap."""
+    if _measured(account) and draws.weight[0] > 0:
         return 0
-    middle = np.quantile(heap, 0.5, weights=weight, method="inverted_cdf")
-    return int(np.argmin(np.where(weight > 0, np.abs(heap - middle), np.inf)))
+    middle = np.quantile(draws.heap, 0.5, weights=draws.weight, method="inverted_cdf")
+    return int(np.argmin(np.where(draws.weight > 0, np.abs(draws.heap - middle), np.inf)))
 
 
 def _measured(account: Account) -> bool:

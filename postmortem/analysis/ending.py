@@ -23,6 +23,7 @@ MEMORY_DEATHS: frozenset[How] = frozenset({"cgroup_limit", "cgroup_limit_probabl
 
 _NEAR = 0.97  # of the limit, charged: a kill follows within one allocation of a large daemon
 _TAIL = dt.timedelta(seconds=90)
+_PLACEHOLDER_YEAR = 2000  # parsers store it for stamps without a year or day; without a dated log it stays
 _CRASHES = ("panic", "segfault", "abort", "bus_error", "cuda_error", "cuda_oom", "xid", "no_space")
 _CRASH_CODES = {101: "a Rust panic", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
 _STOP_CODES = {129: "SIGHUP", 130: "SIGINT", 143: "SIGTERM"}
@@ -94,6 +95,9 @@ def _ending(
     time: dt.datetime | None,
 ) -> Ending:
     known = [t for t in (case.facts.log_end, case.facts.evidence_end) if t is not None]
+    if time is not None and time.year <= _PLACEHOLDER_YEAR:
+        time = None
+    known = [t for t in known if t.year > _PLACEHOLDER_YEAR]
     uncertainty = 1.0 if time is not None else None
     if time is None and known:
         time = max(known) if how in MEMORY_DEATHS else case.facts.log_end or max(known)
@@ -330,7 +334,11 @@ def _by_silence(case: _Case) -> _Answer | None:
         case.doubt("nothing says that the daemon ended")
         return "running", "probable", None, None
     if _near_limit(case):
-        case.say("the daemon's log stops without a word, and no exit status is left", *_last_line(case), weight=0.6)
+        if case.facts.log_end is None and not case.facts.memory.ends_at(case.facts.limit):
+            case.doubt("memory was below its limit again when the samples end, and no log says that anything ended")
+            return "unknown", "weak", None, None
+        words = "the samples end there" if case.facts.log_end is None else "the daemon's log stops without a word"
+        case.say(f"{words}, and no exit status is left", *_last_line(case), weight=0.6)
         return "cgroup_limit_probable", "probable", None, None
     if errors.height:
         case.doubt("memory was not seen at its limit, and no exit status is left")
@@ -342,6 +350,8 @@ def _by_silence(case: _Case) -> _Answer | None:
 
 
 def _last_line(case: _Case) -> list[tuple[int, int]]:
+    if case.facts.log_end is None:
+        return []
     rows = case.facts.run.lines_time.drop_nulls("time").filter(pl.col("time") <= case.facts.log_end)
     if rows.is_empty():
         return []

@@ -56,6 +56,11 @@ class Memory:
         """Whether reclaimable cache was measured."""
         return not self.empty and self.samples["reclaimable"].null_count() < self.samples.height
 
+    def ends_at(self, limit: int | None) -> bool:
+        """Whether the last sample stands at a limit, or memory fell from there at once, as a dead process's does."""
+        last = None if self.empty else self.samples["current"][-1]
+        return limit is not None and last is not None and (last >= 0.995 * limit or last < 0.9 * limit)
+
     def upto(self, moment: dt.datetime | None) -> pl.DataFrame:
         """Samples at or before a moment."""
         return self.samples if moment is None else self.samples.filter(pl.col("time") <= moment)

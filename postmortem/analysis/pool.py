@@ -18,6 +18,8 @@ _MAX_WARNINGS = 5
 # Beyond any machine's memory: such figures come from broken lines, and sums of them would pass 64 bits.
 _LARGEST = 1 << 44
 _MOST_BUFFERS = 1 << 18
+# Float GiB with full digits: anything beyond a page is a real difference.
+_ROUNDING = 4096
 
 
 @dataclasses.dataclass
@@ -157,8 +159,7 @@ def _check(
         _warn(state, f"{where}: the log states free_remaining={free}, the replay has {state.idle.total()} idle buffers")
         if 0 <= free <= _MOST_BUFFERS:
             _set_idle(state, size, free)
-    # Float GiB with full digits: anything beyond a page is a real difference.
-    if total is not None and abs(total - state.total) > 4096:
+    if total is not None and abs(total - state.total) > _ROUNDING:
         _warn(state, f"{where}: the log states a pool of {format_gib(total)}, the replay has {format_gib(state.total)}")
         if 0 < total <= _LARGEST:
             _set_total(state, size, total)
@@ -183,16 +184,28 @@ def _set_idle(state: PoolReplay, size: int, free: int) -> None:
 
 
 def _set_total(state: PoolReplay, size: int, total: int) -> None:
-    """Add or drop buffers of the size at hand until the pool is as large as stated, in use first."""
-    missing = round((total - state.total) / size)
+    """Add or drop buffers until the pool is as large as stated: of the size at hand as far as that explains it."""
+    missing = total - state.total
     if missing > 0:
-        state.in_use[size] += missing
-        return
-    # The buffer that the line is about stays in use.
-    dropped = min(max(state.in_use[size] - 1, 0), -missing)
-    state.in_use[size] -= dropped
-    state.idle[size] -= min(state.idle[size], -missing - dropped)
+        count = round(missing / size)
+        if abs(missing - count * size) > _ROUNDING:
+            # Buffers of other sizes, allocated before the log began: as one, so that the total is right.
+            count = missing // size
+            state.in_use[missing - count * size] += 1
+        state.in_use[size] += count
+    else:
+        _drop(state, size, -missing)
     state.in_use, state.idle = +state.in_use, +state.idle
+
+
+def _drop(state: PoolReplay, size: int, excess: int) -> None:
+    """Drop buffers of `excess` bytes in all: of the size at hand first, and those in use before idle ones."""
+    # The buffer that the line is about stays.
+    for candidate in (size, *sorted((state.in_use.keys() | state.idle.keys()) - {size}, reverse=True)):
+        for buffers, kept in ((state.in_use, int(candidate == size)), (state.idle, 0)):
+            count = max(0, min(buffers[candidate] - kept, (excess + _ROUNDING) // candidate))
+            buffers[candidate] -= count
+            excess -= count * candidate
 
 
 def _warn(state: PoolReplay, text: str) -> None:

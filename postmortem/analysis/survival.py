@@ -57,11 +57,11 @@ def _safe(account: Account, draws: Draws, keep: int, ahead: float) -> tuple[int,
     """(low, best, high) of the safe budget, never above the one that the run had if it died."""
     assert account.limit is not None
     assert account.budget is not None
-    limit, chosen = account.limit.best, draws.chosen
+    limit = account.limit.best
     charged = account.unreclaimable.best if account.unreclaimable else limit
-    reserved = draws.working_provision[chosen] + account.permanent
+    reserved = draws.working_provision[0] + account.permanent
     first_order = limit - (charged - reserved) - keep
-    grown = first_order - max(0.0, float(_full_heap(account).sum()) - draws.heap[chosen])
+    grown = first_order - max(0.0, float(_full_heap(account).sum()) - draws.heap[0])
     by_partitions = _by_partitions(account, draws, keep, ahead)
     if by_partitions is not None and account.pool_total.best <= account.pool_in_use * 1.01:
         best = min(first_order, by_partitions)
@@ -82,8 +82,7 @@ def _by_partitions(account: Account, draws: Draws, keep: int, ahead: float) -> f
     if each is None or account.limit is None:
         return None
     need, full = each
-    chosen = draws.chosen
-    fixed = draws.tables[chosen] + max(draws.overhead[chosen], 0) + draws.neighbour[chosen] + draws.transient[chosen]
+    fixed = draws.tables[0] + max(draws.overhead[0], 0) + draws.neighbour[0] + draws.transient[0]
     fit = max(0, int((account.limit.best - keep - ahead - fixed) // max(need, 1.0)))
     # One partition more than fits may not be admitted: the budget ends just below its reservation.
     return account.permanent + (fit + 1) * full - GIB // 4
@@ -130,7 +129,7 @@ def _counted(replays: Replays, account: Account, draws: Draws, keep: int, rate: 
     if each is None or account.limit is None or account.pool_total.best == 0:
         return None
     need, _ = each
-    fixed = draws.tables[draws.chosen] + max(draws.overhead[draws.chosen], 0) + draws.neighbour[draws.chosen]
+    fixed = draws.tables[0] + max(draws.overhead[0], 0) + draws.neighbour[0]
     fit = max(0, int((account.limit.best - keep - fixed) // max(need, 1.0)))
     most = int(_most_live(replays))
     then = None if rate is None or not most else round(rate * min(1.0, fit / most), 2)

@@ -93,10 +93,13 @@ def _not_memory(ending: Ending, certainty: float, account: Account) -> Judged:
 
 
 def _well_below(account: Account) -> bool:
-    """Memory was measured, and was not near the limit when the evidence ended."""
+    """Memory was measured, and what of it could not be given back was not near the limit when the evidence ended."""
     if account.charged is None or account.limit is None or account.charged.basis != "measured":
         return False
-    return account.charged.high < 0.9 * account.limit.low
+    cache = account.reclaimable
+    counted = account.unreclaimable if cache is not None and cache.basis == "measured" else None
+    held = counted or account.charged
+    return held.high < 0.9 * account.limit.low
 
 
 def _simple(cause: CauseName, ending: Ending, findings: dict[str, list[Finding]]) -> Cause:

@@ -89,6 +89,9 @@ LADDER = {
     "a report of another process beside an orderly stop": ({"kills": [kill(victim="curio")], "ends": [STOPPED, code(0)], "phase": "closed"}, "finished", "proven"),
     # The runtime and the counter.
     "OOMKilled": ({"ends": [end("container_oom", by="runtime")]}, "cgroup_limit", "proven"),
+    "systemd's oom-kill result": ({"ends": [end("unit_oom", by="runtime")]}, "cgroup_limit", "proven"),
+    "the kubelet's SystemOOM": ({"ends": [end("system_oom", by="runtime")]}, "host_oom", "probable"),
+    "an OOM event without a victim": ({"ends": [end("oom_event", by="runtime", text="OOM detected")]}, "running", "weak"),
     "OOMKilled beside an orderly stop": ({"ends": [end("container_oom", by="runtime"), STOPPED, code(0)], "phase": "closed"}, "finished", "proven"),
     "a risen oom_kill counter": ({"samples": memory(last=NEAR, oom_kill=1)}, "cgroup_limit", "proven"),
     "a risen oom_kill counter beside exit code 0": ({"samples": memory(last=NEAR, oom_kill=1), "ends": [code(0)], "phase": "closed"}, "finished", "proven"),

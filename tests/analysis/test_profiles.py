@@ -159,3 +159,10 @@ def test_a_kernel_report_alone_names_the_victim_and_what_memory_was(tmp_path):
     assert parts["anonymous"] == 2 * GIB - 4 * MIB
     assert parts["kernel"] == 4 * MIB
     assert sum(parts.values()) == 2 * GIB
+
+
+def test_processes_of_a_daemon_that_nobody_knows_are_not_its_neighbours(tmp_path):
+    rows = "".join(f"2026-03-13T14:02:{second:02}Z,4711,mill,{900 + second}000000\n" for second in range(30))
+    found = analyze(tmp_path, ps="time,pid,name,rss\n" + rows)
+    assert all(cause.cause != "neighbour" for cause in found.verdict.causes)
+    assert "neighbour" not in {part.part for part in found.arithmetic.parts}

@@ -18,7 +18,7 @@ LONG = (INCIDENT / "run.log").read_bytes()
 SAMPLES = (INCIDENT / "mem.txt").read_bytes()
 
 # Each example is a whole analysis; the examples that matter most stand by name below.
-few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def named(data, name):

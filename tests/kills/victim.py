@@ -129,12 +129,15 @@ def beside_a_neighbour(truth: Truth, _: str) -> None:
 
 
 def page_cache(truth: Truth, path: str) -> None:
-    """Reads far more than the limit through the page cache, and lives."""
+    """Reads far more than the limit through the page cache, and lives. Its last line comes before its memory goes."""
+    log("msg=mem.init budget_mb=200")
     anonymous(truth, 48 * MIB)
     with Path(path).open("rb", buffering=0) as file:
         while file.read(4 * MIB):
             time.sleep(0.002)
     time.sleep(0.3)
+    log("msg=done")
+    time.sleep(0.2)
 
 
 SCENARIOS = {
