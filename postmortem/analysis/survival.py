@@ -34,7 +34,7 @@ def survive(
         return Survival(
             safe_budget=None,
             margin_needed=None,
-            ladder=_ladder(account, None),
+            ladder=_ladder(replays, account, draws, None),
             pool_counted=None,
             reserve=reserve(account.limit.best),
             note="No budget survives a leak; a smaller one only delays the end. Restart before the growth fills the margin.",
@@ -46,7 +46,7 @@ def survive(
     return Survival(
         safe_budget=safe,
         margin_needed=needed,
-        ladder=_ladder(account, safe),
+        ladder=_ladder(replays, account, draws, safe),
         pool_counted=_counted(replays, account, draws, keep, rate),
         reserve=keep,
         note="First order: the run's own work under a smaller budget; scheduling may differ.",
@@ -107,8 +107,8 @@ def _each(account: Account) -> tuple[float, float] | None:
     )
 
 
-def _ladder(account: Account, safe: Quantity | None) -> list[Ladder]:
-    """The classic recovery ladder: which rung would have been the first to survive."""
+def _ladder(replays: Replays, account: Account, draws: Draws, safe: Quantity | None) -> list[Ladder]:
+    """The classic recovery ladder: which rung would have been the first to survive, and what each would have peaked at."""
     if account.budget is None:
         return []
     rungs: list[Ladder] = []
@@ -119,8 +119,21 @@ def _ladder(account: Account, safe: Quantity | None) -> list[Ladder]:
             survives = False
         elif safe is not None:
             survives = True if budget <= safe.low else False if budget > safe.high else None
-        rungs.append(Ladder(budget=budget, survives=survives, peak=None))
+        rungs.append(Ladder(budget=budget, survives=survives, peak=_rung_peak(replays, account, draws, budget)))
     return rungs
+
+
+def _rung_peak(replays: Replays, account: Account, draws: Draws, budget: int) -> Quantity | None:
+    """Peak under a budget: everything that does not depend on it, and as many grown partitions as it admits."""
+    each = _each(account)
+    if each is None:
+        return None
+    need, full = each
+    idle = account.pool_total.best - account.pool_in_use
+    admitted = min(_most_live(replays), max(0, int((budget - account.permanent) // max(full, 1.0))))
+    fixed = draws.tables[0] + max(draws.overhead[0], 0) + draws.neighbour[0] + draws.transient[0] + idle
+    low, high = fixed + 0.85 * admitted * need, fixed + 1.15 * admitted * need
+    return Quantity(low=round(low), best=round(fixed + admitted * need), high=round(high), basis="modelled")
 
 
 def _counted(replays: Replays, account: Account, draws: Draws, keep: int, rate: float | None) -> PoolCounted | None:

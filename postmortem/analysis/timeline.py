@@ -77,7 +77,8 @@ def closed(frame: pl.DataFrame, parts: list[Part], pool_idle: int) -> pl.DataFra
     """The timeline with its last row as the arithmetic has it: what was measured at the kill is known better there."""
     if frame.is_empty() or not parts:
         return frame
-    actual = {part.part: part.actual.best for part in parts}
+    # Where the evidence contradicts itself a part can come out below nothing: the table says so, a stack cannot.
+    actual = {part.part: max(0, part.actual.best) for part in parts}
     uncovered = actual.get("pinned_uncovered", 0)
     last = {
         "resident": sum(size for name, size in actual.items() if name.startswith("resident:")),

@@ -1,6 +1,7 @@
 """What our own warning tells people to save must be read."""
 
 import polars as pl
+
 from postmortem_parsers.host import HostParser
 from postmortem_parsers.interface import Context, Head
 
