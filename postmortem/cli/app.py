@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from postmortem.cli import analyze, demo, formats, schema
+from postmortem.cli import analyze, batch, compare, demo, formats, guard, probe, record, schema
 from postmortem.cli.output import OutputClosedError
 from postmortem.errors import PostmortemError
 
@@ -53,8 +53,13 @@ def options(
 
 
 app.command("analyze")(analyze.analyze)
+app.command("batch")(batch.batch)
+app.command("compare")(compare.compare)
 app.command("demo")(demo.demo)
 app.command("formats")(formats.formats)
+app.command("guard")(guard.guard)
+app.command("probe")(probe.probe)
+app.command("record")(record.record)
 app.command("schema")(schema.schema)
 
 

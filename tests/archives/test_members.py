@@ -184,3 +184,23 @@ def test_a_url_without_fsspec_gives_a_hint(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(UsageError, match=r"pip install 'oom-postmortem\[objects\]'"):
         find(["s3://bucket/runs"])
+
+
+def test_two_sources_of_one_name_are_told_apart(tmp_path: Path):
+    for place in "xy":
+        (tmp_path / place / "runs" / "n").mkdir(parents=True)
+        (tmp_path / place / "runs" / "n" / "run.log").write_text(place)
+    found = find([str(tmp_path / "x" / "runs"), str(tmp_path / "y" / "runs")])
+    assert [run.run.rsplit("/", 3)[1:] for run in found.runs] == [["x", "runs", "n"], ["y", "runs", "n"]]
+
+
+def test_a_damaged_member_is_held_up_to_the_damage_and_says_so(tmp_path: Path):
+    data = bytearray(zipped({"n/run.log": b"hello\n" * 100_000}))
+    data[data.index(b"n/run.log") + 400] ^= 0xFF
+    (tmp_path / "a.zip").write_bytes(bytes(data))
+    found = find([str(tmp_path / "a.zip")])
+    if found.runs:  # the flip lies behind what finding a run looks at
+        (file,) = read_run(found.runs[0], Limits())
+        assert getattr(file, "damage", None)
+    else:
+        assert found.refused

@@ -1,6 +1,8 @@
 """A batch gives each run its row, survives what is in the runs and what happens to it, and goes on where it stopped."""
 
+import concurrent.futures
 import dataclasses
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,16 +14,19 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from batch.small import run
+from batch.small import run, samples
 
 import postmortem
 from postmortem.archives.find import find
+from postmortem.archives.grouping import FoundRun
+from postmortem.batch import pool
 from postmortem.batch.batch import Tally, run_batch
 from postmortem.batch.cluster import Cluster
 from postmortem.batch.crew import Processes
 from postmortem.batch.rows import PARTS, RUNS
-from postmortem.batch.work import Settings, Task, work
-from postmortem.errors import UsageError
+from postmortem.batch.store import Store, replace
+from postmortem.batch.work import Outcome, Settings, Task, work
+from postmortem.errors import InputError, UsageError
 
 COMMAND = [sys.executable, "-m", "postmortem", "batch"]
 
@@ -178,6 +183,50 @@ def test_the_command_killed_in_the_middle_goes_on_where_it_was(tmp_path: Path):
     assert (out / "index.html").exists()
 
 
+def test_a_worker_killed_from_outside_costs_no_run(tmp_path: Path):
+    source = tmp_path / "runs"
+    for number in range(8):
+        run(source / f"{number:02d}")
+    killed: list[int] = []
+
+    class Watched(Processes):
+        def kill_one(self, _: Tally) -> None:
+            assert self._executor is not None
+            if not killed:
+                killed.append(next(iter(self._executor._processes)))
+                os.kill(killed[0], signal.SIGKILL)
+
+    crew = Watched(2)
+    tally = run_batch(find([str(source)]), Settings(str(tmp_path / "out"), reports="none"), crew, crew.kill_one)
+    assert killed
+    assert tally == Tally(8, analysed=8)
+    assert len(rows(tmp_path / "out")) == 8
+
+
+def kill_worker_on_poison(task: Task) -> Outcome:
+    """Stands for `work` with a run that crashes its process."""
+    if task.run.name == "poison":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Outcome(task.run.run, {"run": task.run.run, "status": "done"})
+
+
+def test_the_run_that_crashes_its_worker_is_told_from_those_beside_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    class Forked(Processes):  # so that the workers have this module
+        def start(self, workers: int | None = None):
+            self.close()
+            self._executor = concurrent.futures.ProcessPoolExecutor(
+                workers or 2, mp_context=multiprocessing.get_context("fork")
+            )
+            return self._executor
+
+    monkeypatch.setattr(pool, "work", kill_worker_on_poison)
+    names = ["a", "b", "poison", "c", "d", "e"]
+    tasks = [Task(FoundRun(name, name, (), ""), Settings(str(tmp_path))) for name in names]
+    seen: dict[str, str] = {}
+    pool.run_all(tasks, Forked(2), lambda outcome: seen.update({outcome.run: (outcome.row or {})["status"]}))
+    assert seen == {name: "died" if name == "poison" else "done" for name in names}
+
+
 def test_dry_run_shows_the_runs_and_why_and_writes_nothing(runs: Path, tmp_path: Path):
     shown = subprocess.run(
         [*COMMAND, str(runs), "--dry-run", "--out", str(tmp_path / "out")], capture_output=True, text=True, check=True
@@ -190,3 +239,37 @@ def test_a_cluster_without_dask_gives_a_hint(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"pip install 'oom-postmortem\[cluster\]'"):
         Cluster("tcp://scheduler:8786")
+
+
+def test_a_full_disk_ends_the_batch_with_advice_and_keeps_what_was_there(result: Path):
+    before = (result / "runs.parquet").read_bytes()
+
+    def full(_: Path) -> None:
+        message = "No space left on device (os error 28)"
+        raise pl.exceptions.ComputeError(message)
+
+    with pytest.raises(InputError, match=r"No space left.*call again"):
+        replace(result / "runs.parquet", full)
+    assert (result / "runs.parquet").read_bytes() == before
+    assert not list(result.glob(".*.part"))
+
+
+def test_two_batches_do_not_write_into_one_folder(tmp_path: Path):
+    store = Store(tmp_path / "out")
+    with pytest.raises(UsageError, match="another batch"):
+        Store(tmp_path / "out")
+    store.close()
+
+
+def test_simulated_runs_keep_their_causes_in_a_batch(tmp_path: Path):
+    source = samples()
+    if source is None:
+        pytest.skip("POSTMORTEM_SAMPLES names no samples")
+    done(source, tmp_path / "out")
+    for name, row in rows(tmp_path / "out").items():
+        alone = postmortem.analyze(source / row["name"]).result
+        assert (row["ending"], row["cause"], row["safe_budget"]) == (
+            alone.ending.how,
+            alone.verdict.cause,
+            alone.survival.safe_budget and alone.survival.safe_budget.best,
+        ), name

@@ -1,0 +1,1 @@
+"""Measuring how much memory a container can really give."""
