@@ -153,9 +153,7 @@ class _Daemon:
         )
         for _ in range(3):
             self._idle += 1
-            yield Record(
-                "INFO", "cuzk_core::pinned_pool", "pinned pool: checkin", (Field("size_gib", _GIB_3_88),), gpu
-            )
+            yield Record("INFO", "cuzk_core::pinned_pool", "pinned pool: checkin", (Field("size_gib", _GIB_3_88),), gpu)
         self._used -= 13
         yield Record(
             "DEBUG",

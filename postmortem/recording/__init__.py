@@ -1,0 +1,1 @@
+"""Recording a process as it runs: a directory that `analyze` understands, whatever way the process ends."""

@@ -1,0 +1,45 @@
+"""The kernel's log from now on, as dmesg prints it. Needs the right to read /dev/kmsg (root, or dmesg_restrict=0)."""
+
+import os
+from pathlib import Path
+
+__all__ = ["KernelLog"]
+
+_RECORD = 8192  # the longest record that /dev/kmsg hands out
+
+
+class KernelLog:
+    """Opened at the start of a run and read at its end: the kernel keeps the records meanwhile."""
+
+    def __init__(self, device: Path = Path("/dev/kmsg")) -> None:
+        self._file: int | None = None
+        self.reason = ""
+        try:
+            self._file = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.lseek(self._file, 0, os.SEEK_END)
+        except OSError as error:
+            self.reason = f"{device}: {error.strerror}"
+
+    def lines(self) -> list[str]:
+        """Records since the last call, with the kernel's seconds since boot."""
+        found: list[str] = []
+        while self._file is not None:
+            try:
+                record = os.read(self._file, _RECORD)
+            except BrokenPipeError:  # records were overwritten before they were read
+                continue
+            except OSError:
+                break
+            if not record:
+                break
+            head, _, message = record.decode("utf-8", "replace").partition(";")
+            fields = head.split(",")
+            if len(fields) > 2 and fields[2].isdecimal():
+                found.append(f"[{int(fields[2]) / 1e6:12.6f}] {message.splitlines()[0] if message else ''}")
+        return found
+
+    def close(self) -> None:
+        """Give the device back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

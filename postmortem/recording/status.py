@@ -1,0 +1,60 @@
+"""The daemon's status endpoint, polled once an interval: one JSON object a line in status.jsonl."""
+
+import http.client
+import json
+import threading
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+from postmortem.errors import UsageError
+from postmortem.recording.writer import Appender
+
+__all__ = ["StatusPoll"]
+
+_PATIENCE_S = 2.0
+_LARGEST = 1 << 20
+
+
+class StatusPoll:
+    """Polls until left; a daemon that does not answer leaves no line. Raises UsageError on other than http:// URLs."""
+
+    def __init__(self, url: str, folder: Path, interval_s: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            msg = f"--status {url!r}: an http:// URL is needed, such as http://127.0.0.1:9821/status"
+            raise UsageError(msg)
+        self._host, self._port = parts.hostname, parts.port or 80
+        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._file = folder / "status.jsonl"
+        self._interval = interval_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(_PATIENCE_S)
+
+    def _run(self) -> None:
+        file: Appender | None = None
+        while not self._stop.is_set():
+            line = self._poll()
+            if line:
+                file = file or Appender(self._file)
+                file.write(line + b"\n")
+            self._stop.wait(self._interval)
+
+    def _poll(self) -> bytes:
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=_PATIENCE_S)
+        try:
+            connection.request("GET", self._path)
+            body = connection.getresponse().read(_LARGEST)
+            return json.dumps(json.loads(body), separators=(",", ":")).encode()
+        except (OSError, http.client.HTTPException, ValueError):
+            return b""
+        finally:
+            connection.close()
