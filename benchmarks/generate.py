@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 
 def plain(stamp: str, record: Record) -> str:
-    """tracing's full format."""
+    """Tracing's full format."""
     spans = "".join(f"{name}{{{_plain_fields(fields)}}}:" for name, fields in record.spans)
     fields = " " + _plain_fields(record.fields) if record.fields else ""
     lead = spans + " " if spans else ""
@@ -76,7 +76,7 @@ def _ansi_fields(fields: tuple[Field, ...]) -> str:
 
 
 def as_json(stamp: str, record: Record) -> str:
-    """tracing's JSON format."""
+    """Tracing's JSON format."""
     spans = [{**_members(fields), "name": name} for name, fields in record.spans]
     members = {"message": record.message, **_members(record.fields)}
     whole = {"timestamp": stamp, "level": record.level, "fields": members, "target": record.target}
@@ -236,7 +236,7 @@ def _records(share: float, random: random.Random) -> Iterator[Record]:
 
 def write(path: Path, size: int, *, share: float = 0.35, form: str = "plain", seed: int = 1) -> None:
     """About `size` bytes of log, `share` of whose lines a profile knows; the suffixes gz and zst compress it."""
-    rng = random.Random(seed)  # noqa: S311 (reproducible, not secret)
+    rng = random.Random(seed)
     dress, moment, length = FORMATS[form], _START, 0
     records = _records(share, rng)
     with _opened(path) as file:

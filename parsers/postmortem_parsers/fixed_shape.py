@@ -68,7 +68,7 @@ class EventReader:
     def read(self, lines: pl.DataFrame) -> tuple[list[tuple[str, pl.DataFrame]], pl.Series]:
         """Rows by table of the lines (`line`, `text`, `time`) of a known shape, and which lines these are."""
         found: list[tuple[str, pl.DataFrame]] = []
-        done = pl.repeat(False, lines.height, dtype=pl.Boolean, eager=True)  # noqa: FBT003 (polars' own signature)
+        done = pl.repeat(False, lines.height, dtype=pl.Boolean, eager=True)
         left, number = lines.with_row_index("at"), 0
         while left.height and (shape := self._shape(number, left["text"][0])) is not None:
             number += 1
@@ -76,7 +76,7 @@ class EventReader:
             whole = typed.height == left.height
             if typed.height:
                 found += [(table, typed.select_seq(output)) for table, output in self._outputs]
-                done = done.scatter(typed["at"], True)  # noqa: FBT003 (polars' own signature)
+                done = done.scatter(typed["at"], True)
             left = left.clear() if whole else left.filter(~left["at"].is_in(typed["at"].implode()))
         return found, done
 
@@ -132,7 +132,7 @@ class EventReader:
             unit = field.rpartition(":")[2]
             typed.append(self._profile.unit(unit).convert(source).alias(field))
             readable += self._readable(field, value, source)
-        everything = pl.all_horizontal(readable) if readable else pl.lit(True)  # noqa: FBT003 (polars' own signature)
+        everything = pl.all_horizontal(readable) if readable else pl.lit(True)
         return _Shape(len(values), raw, pl.all_horizontal(fits), tuple(typed), everything)
 
     def _readable(self, field: str, value: _Value, raw: pl.Expr) -> list[pl.Expr]:

@@ -63,7 +63,7 @@ class Sweeper:
             # Colours stand within target and fields, never within a message.
             lines = lines.filter(text.str.contains_any(self._coloured_screen) & sure)
             lines = lines.with_columns(clean(lines["text"]))
-            text, sure = lines["text"], pl.repeat(True, lines.height, dtype=pl.Boolean, eager=True)  # noqa: FBT003 (polars)
+            text, sure = lines["text"], pl.repeat(True, lines.height, dtype=pl.Boolean, eager=True)
         event = text.str.extract_many(self._screen, leftmost=True).list.first().alias("event")
         return lines.with_columns(event).filter(event.is_not_null() & sure)
 
