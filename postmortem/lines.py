@@ -7,6 +7,8 @@ zlib (the two letters `x^` are enough), so such a chunk is read behind an empty 
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from postmortem.chunks import Chunk
@@ -18,6 +20,10 @@ __all__ = ["clean", "lines_of", "raw_lines"]
 _CODES = r"(?:\x1b|\^\[|←)\[[0-?]*[ -/]*[@-~]|\x1b\][0-9]+;[^\x07\x1b]*(?:\x07|\x1b\\)?"
 # What they begin with; a single byte is looked for first, since that is ten times as fast.
 _BEGINNINGS = ((b"\x1b", b"\x1b"), (b"^", b"^["), (b"\xe2", "←[".encode()))
+# `docker compose logs` puts the service before each line: `cuzk-1  | 2026-…`.
+_SERVICE = re.compile(rb"([\w.-]{1,64}) +\| ")
+_SERVICE_TEXT = r"^[\w.-]{1,64} +\| "
+_SERVICES_AT_MOST = 8
 _COMPRESSED = (b"\x1f", b"\x28", b"\x78")
 
 
@@ -37,8 +43,19 @@ def raw_lines(chunk: Chunk) -> tuple[pl.DataFrame, bool]:
     text = _split(data)
     if len(text) < chunk.lines:  # A last line of nothing but NULs.
         text = pl.concat([text, pl.repeat("", chunk.lines - len(text), dtype=pl.String, eager=True).alias("text")])
+    if _from_compose(data):
+        text = text.str.replace(_SERVICE_TEXT, "")
     numbers = pl.int_range(chunk.first_line, chunk.first_line + len(text), dtype=pl.Int64, eager=True)
     return pl.DataFrame({"line": numbers, "text": text}), coloured
+
+
+def _from_compose(data: bytes) -> bool:
+    """Whether nearly all of the chunk's first lines begin with one of a few services' names and a bar."""
+    if b" | " not in data[:4096]:
+        return False
+    head = [line for line in data[:16384].split(b"\n")[:40] if line.strip()]
+    services = [match[1] for line in head if (match := _SERVICE.match(line))]
+    return len(services) >= max(2, 0.9 * len(head)) and len(set(services)) <= min(_SERVICES_AT_MOST, len(services) // 2)
 
 
 def clean(text: pl.Series) -> pl.Series:
