@@ -17,7 +17,7 @@ from postmortem.schema import TIMELINE
 
 __all__ = ["MOST_ROWS", "PAGE", "SIZES", "in_order", "pack", "thin"]
 
-MOST_ROWS = 850
+MOST_ROWS = 560
 """Rows that the page carries at most (about 70 kB of base64 for all columns)."""
 
 PAGE = 4096
