@@ -24,6 +24,7 @@ _BEGINNINGS = ((b"\x1b", b"\x1b"), (b"^", b"^["), (b"\xe2", "←[".encode()))
 _SERVICE = re.compile(rb"([\w.-]{1,64}) +\| ")
 _SERVICE_TEXT = r"^[\w.-]{1,64} +\| "
 _SERVICES_AT_MOST = 8
+_TRACING = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z(?:\\u001b\[0m)? +(?:\\u001b\[\d+m *)?(?:TRACE|DEBUG|INFO|WARN|ERROR)")
 _COMPRESSED = (b"\x1f", b"\x28", b"\x78")
 
 
@@ -45,6 +46,10 @@ def raw_lines(chunk: Chunk) -> tuple[pl.DataFrame, bool]:
         text = pl.concat([text, pl.repeat("", chunk.lines - len(text), dtype=pl.String, eager=True).alias("text")])
     if _from_compose(data):
         text = text.str.replace(_SERVICE_TEXT, "")
+    elif _from_docker(data):
+        inner = text.str.json_path_match("$.log").str.strip_chars_end("\r\n")
+        text = inner.fill_null(text).alias("text")
+        coloured = coloured or b"\\u001b" in data
     numbers = pl.int_range(chunk.first_line, chunk.first_line + len(text), dtype=pl.Int64, eager=True)
     return pl.DataFrame({"line": numbers, "text": text}), coloured
 
@@ -56,6 +61,13 @@ def _from_compose(data: bytes) -> bool:
     head = [line for line in data[:16384].split(b"\n")[:40] if line.strip()]
     services = [match[1] for line in head if (match := _SERVICE.match(line))]
     return len(services) >= max(2, 0.9 * len(head)) and len(set(services)) <= min(_SERVICES_AT_MOST, len(services) // 2)
+
+
+def _from_docker(data: bytes) -> bool:
+    """Whether the chunk is docker's json-file log of a daemon that writes tracing lines (kernel logs keep their dress)."""
+    head = data[:16384].split(b"\n")[:-1][:40]
+    wrapped = [line for line in head if line.startswith((b'{"log":"', b'{"log": "'))]
+    return len(wrapped) >= max(1, 0.9 * len(head)) and any(_TRACING.search(line) for line in wrapped)
 
 
 def clean(text: pl.Series) -> pl.Series:

@@ -1,17 +1,28 @@
-"""Logs as `docker compose logs` prints them: the service's name before each line."""
+"""Logs as docker keeps and prints them: the service's name before each line, or each line inside JSON."""
 
+import json
 from pathlib import Path
+
+import pytest
 
 import postmortem
 
 LOG = Path(__file__).parents[2] / "fixtures" / "incident-342"
 
 
-def test_a_compose_prefix_changes_nothing_of_the_answer(tmp_path):
-    for file in ("run.log", "mem.txt"):
-        text = (LOG / file).read_text(encoding="utf-8")
-        prefix = "cuzk-1  | " if file == "run.log" else ""
-        (tmp_path / file).write_text("".join(f"{prefix}{line}\n" for line in text.splitlines()), encoding="utf-8")
+def _compose(line: str) -> str:
+    return f"cuzk-1  | {line}"
+
+
+def _json_file(line: str) -> str:
+    return json.dumps({"log": f"{line}\n", "stream": "stderr", "time": "2026-03-19T02:16:07.5Z"}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("dress", [_compose, _json_file])
+def test_dockers_dress_changes_nothing_of_the_answer(tmp_path, dress):
+    text = (LOG / "run.log").read_text(encoding="utf-8")
+    (tmp_path / "run.log").write_text("".join(f"{dress(line)}\n" for line in text.splitlines()), encoding="utf-8")
+    (tmp_path / "mem.txt").write_bytes((LOG / "mem.txt").read_bytes())
     wrapped, plain = postmortem.analyze(tmp_path), postmortem.analyze(LOG)
     assert wrapped.verdict.cause == plain.verdict.cause == "untracked_pinned"
     assert wrapped.result.pool == plain.result.pool

@@ -71,12 +71,12 @@ def test_a_damaged_archive_is_read_up_to_the_damage():
     assert len(stream.warnings) == 1
 
 
-def test_a_directory_is_its_files_in_order_without_hidden_ones_and_our_outputs(tmp_path):
-    for name in ("b.log", "a/z.log", ".git/config", ".hidden", "run.postmortem.html", "truth.json"):
+def test_a_directory_is_its_files_in_order_without_hidden_ones_our_outputs_and_a_fixtures_answers(tmp_path):
+    for name in ("b.log", "a/z.log", ".git/config", ".hidden", "run.postmortem.html", "truth.json", "expected.json"):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         file.write_text("x\n")
-    assert [stream.path for stream in find([tmp_path])] == ["a/z.log", "b.log", "truth.json"]
+    assert [stream.path for stream in find([tmp_path])] == ["a/z.log", "b.log"]
 
 
 def test_the_order_in_which_files_are_named_does_not_matter(tmp_path):
