@@ -179,8 +179,12 @@ def test_the_keyboard_reaches_every_control_and_reads_moments(chromium: Browser,
         page.locator("#moment").focus()
         for _ in range(5):
             page.keyboard.press("ArrowLeft")
-        assert (_parsed(before) - _parsed(moment(page))).total_seconds() == pytest.approx(5, abs=1)
+        # One row a second, some of them thinned away: five rows back are five to ten seconds.
+        assert 5 <= (_parsed(before) - _parsed(moment(page))).total_seconds() <= 10
         assert "in use" in str(page.locator("#moment").get_attribute("aria-valuetext"))
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+        assert moment(page) == before
 
 
 def test_the_result_and_the_markdown_leave_the_page_whole(chromium: Browser, report: str, tmp_path: Path) -> None:
