@@ -65,6 +65,7 @@ test: lint types contracts wheel unit
 lock: $(UV)
 	$(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet --upgrade -o requirements/run.txt
 	$(UV) pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet --upgrade -c requirements/run.txt -o requirements/dev.txt
+	$(UV) pip compile --group bench --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet --upgrade -c requirements/run.txt -o requirements/bench.txt
 
 clean:
 	rm -rf $(VENV) .tools dist build .ruff_cache .pytest_cache
