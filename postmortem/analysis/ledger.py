@@ -5,11 +5,11 @@ ledger (DEBUG lines, check-points, snapshots) the replay is pulled to it, and ke
 a dispatcher that acquires ahead of its workers stays ahead by about as much.
 """
 
-import bisect
 import dataclasses
 import datetime as dt
-import itertools
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from postmortem.analysis.resident import Extraction, ResidentTable
@@ -17,9 +17,16 @@ from postmortem.model import MemoryModel
 from postmortem.result import Basis
 from postmortem.units import GIB
 
-__all__ = ["Ledger", "Stated", "replay"]
+__all__ = ["Ledger", "Stated", "Statements", "replay"]
 
-_BESIDE = dt.timedelta(milliseconds=30)
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_BESIDE = 30_000  # microseconds
+_NEVER = 1 << 62
+_SHORTEST, _LONGEST = 32, 1 << 14
+_WIDEST = 16  # changes beside a statement that are looked at all at once
+_FRESH = dt.timedelta(seconds=60)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,55 +40,89 @@ class Stated:
     line: int
 
 
-@dataclasses.dataclass
-class Ledger:
-    """Reserved bytes over time, as steps."""
+@dataclasses.dataclass(frozen=True)
+class Statements:
+    """All of a log's, in order of time (microseconds since 1970)."""
 
-    times: list[dt.datetime]
-    reserved: list[int]
-    permanent: list[int]
-    stated: list[Stated]
+    times: Ints
+    low: Ints
+    high: Ints
+    source: Ints
+    line: Ints
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def last(self, moment: dt.datetime) -> Stated | None:
+        """The last one at or before a moment."""
+        at = int(np.searchsorted(self.times, _micros(moment), side="right")) - 1
+        if at < 0:
+            return None
+        values = (int(v[at]) for v in (self.low, self.high, self.source, self.line))
+        return Stated(_EPOCH + dt.timedelta(microseconds=int(self.times[at])), *values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledger:
+    """Reserved bytes over time, as steps at `times` (microseconds since 1970)."""
+
+    times: Ints
+    reserved: Ints
+    permanent: Ints
+    stated: Statements
     corrections: int
     """How often the log's word differed from the model by more than its rounding."""
     largest_correction: int
-    total: int | None
-    """The budget; what is reserved never passes it."""
 
     def at(self, moment: dt.datetime) -> tuple[int, int]:
         """(reserved, of it permanent) at a moment."""
-        index = bisect.bisect_right(self.times, moment) - 1
+        index = int(np.searchsorted(self.times, _micros(moment), side="right")) - 1
         if index < 0:
             return 0, 0
-        return self.reserved[index], min(self.permanent[index], self.reserved[index])
+        reserved = int(self.reserved[index])
+        return reserved, min(int(self.permanent[index]), reserved)
+
+    def reserved_at(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Reserved bytes at many moments (epoch seconds)."""
+        micros = np.round(times * 1e6).astype(np.int64)
+        return np.append(0, self.reserved)[np.searchsorted(self.times, micros, side="right")].astype(np.float64)
 
     def last_stated(self, moment: dt.datetime) -> Stated | None:
         """The last statement of the log at or before a moment."""
-        before = [s for s in self.stated if s.time <= moment]
-        return before[-1] if before else None
+        return self.stated.last(moment)
 
     def basis_at(self, moment: dt.datetime) -> Basis:
         """`derived` when the log stated the ledger within the last minute, else `modelled`."""
         last = self.last_stated(moment)
-        fresh = last is not None and moment - last.time <= dt.timedelta(seconds=60)
-        return "derived" if fresh else "modelled"
+        return "derived" if last is not None and moment - last.time <= _FRESH else "modelled"
 
 
-def statements(budget: pl.DataFrame) -> list[Stated]:
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def _micros(moment: dt.datetime) -> int:
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def _statements(budget: pl.DataFrame) -> Statements:
     """Every line that states how much of the budget is used."""
-    rows = budget.filter(
-        pl.col("time").is_not_null() & (pl.col("used").is_not_null() | pl.col("available").is_not_null())
-    ).sort("time", "line")
-    found: list[Stated] = []
     total = _total(budget)
-    for time, used, used_ulp, available, available_ulp, source, line in rows.select(
-        "time", "used", "used_ulp", "available", "available_ulp", "source", "line"
-    ).iter_rows():
-        if used is not None:
-            found.append(Stated(time, used, used + max(0, (used_ulp or 0) - 1), source, line))
-        elif total is not None:
-            # available rounds down, and so does the stated total: both widen what `used` can be.
-            found.append(Stated(time, total - available - (available_ulp or 0), total - available + GIB, source, line))
-    return found
+    ulp = pl.col("used_ulp").fill_null(0)
+    # `available` rounds down, and so does the stated total: both widen what `used` can be.
+    free_low = pl.lit(total, dtype=pl.Int64) - pl.col("available")
+    rows = (
+        budget.filter(pl.col("time").is_not_null())
+        .sort("time", "line", "source")
+        .select(
+            pl.col("time").dt.timestamp("us"),
+            low=pl.coalesce("used", free_low - pl.col("available_ulp").fill_null(0)),
+            high=pl.coalesce(pl.col("used") + pl.max_horizontal(ulp - 1, 0), free_low + GIB),
+            source=pl.col("source").cast(pl.Int64),
+            line="line",
+        )
+        .filter(pl.col("low").is_not_null())
+    )
+    return Statements(*(column.to_numpy() for column in rows.get_columns()))
 
 
 def _total(budget: pl.DataFrame) -> int | None:
@@ -97,75 +138,119 @@ def replay(
     model: MemoryModel,
     total: int | None,
 ) -> Ledger:
-    """Replay one attempt's ledger."""
-    events = sorted(_events(lives, found, extracted, model), key=lambda event: (event[0], not event[2]))
-    stated = statements(budget)
-    ledger = Ledger([], [], [], stated, 0, 0, total if total is not None else _total(budget))
-    times = [time for time, _, _ in events]
-    sums = [0, *itertools.accumulate(delta for _, delta, _ in events)]
-    applied = permanent = correction = 0
-    for word in [*stated, None]:
-        until = bisect.bisect_right(times, word.time) if word else len(events)
-        for time, delta, lasting in events[applied:until]:
-            applied += 1
-            permanent += delta if lasting else 0
-            _step(ledger, time, sums[applied] + correction, permanent)
-        if word is not None:
-            moved = _disagreement(word, times, sums, correction)
-            correction += moved
-            ledger.corrections += abs(moved) > GIB
-            ledger.largest_correction = max(ledger.largest_correction, abs(moved))
-            _step(ledger, word.time, sums[applied] + correction, permanent)
-    return ledger
+    """Replay one attempt's ledger; what is reserved never passes the budget `total`."""
+    times, deltas, lasting = _events(lives, found, extracted, model)
+    stated = _statements(budget)
+    total = total if total is not None else _total(budget)
+    sums = np.concatenate([[0], np.cumsum(deltas)])
+    permanent = np.concatenate([[0], np.cumsum(np.where(lasting, deltas, 0))])
+    moved = _Corrections(stated, times, sums).find()
+    corrections = np.concatenate([[0], np.cumsum(moved)])
+    applied = np.searchsorted(times, stated.times, side="right")
+    # An event at a statement's very moment comes before it.
+    order = np.lexsort((np.repeat([0, 1], [len(times), len(stated)]), np.concatenate([times, stated.times])))
+    at = np.concatenate([times, stated.times])[order]
+    before = np.searchsorted(stated.times, times, side="left")
+    reserved = np.concatenate([sums[1:] + corrections[before], sums[applied] + corrections[1:]])[order]
+    lasts = np.concatenate([permanent[1:], permanent[applied]])[order]
+    final = np.append(np.diff(at) != 0, [True]) if len(at) else np.zeros(0, dtype=bool)
+    return Ledger(
+        times=at[final],
+        reserved=np.clip(reserved[final], 0, None if total is None else max(0, total + GIB)),
+        permanent=lasts[final],
+        stated=stated,
+        corrections=int((np.abs(moved) > GIB).sum()),
+        largest_correction=int(np.abs(moved).max(initial=0)),
+    )
 
 
-def _disagreement(word: Stated, times: list[dt.datetime], sums: list[int], correction: int) -> int:
-    """How far the log's word lies from the replay (0 = inside its rounding).
+class _Corrections:
+    """By how much each statement moves the replay (0 where the replay lies inside its rounding).
 
-    Lines of the same moment come from several threads: the word may be from before or after any event next to it.
+    Lines of the same moment come from several threads: a statement may be from before or after any event beside it.
+    Where nothing has to move, many statements are looked at at once.
     """
-    first = bisect.bisect_left(times, word.time - _BESIDE)
-    last = bisect.bisect_right(times, word.time + _BESIDE)
-    moves = [_distance(sums[i] + correction, word) for i in range(first, last + 1)]
-    return min(moves, key=abs)
+
+    def __init__(self, stated: Statements, times: Ints, sums: Ints) -> None:
+        self._low, self._high, self._sums = stated.low, stated.high, sums
+        self._first = np.searchsorted(times, stated.times - _BESIDE, side="left")
+        self._last = np.searchsorted(times, stated.times + _BESIDE, side="right")
+        self.moved = np.zeros(len(stated), dtype=np.int64)
+
+    def find(self) -> Ints:
+        """One figure a statement."""
+        at, correction, length, one_by_one = 0, 0, _SHORTEST, _SHORTEST
+        while at < len(self.moved):
+            agree = self._agree(at, min(at + length, len(self.moved)), correction)
+            good = len(agree) if agree.all() else int(agree.argmin())
+            at += good
+            if good == len(agree):
+                length = min(2 * length, _LONGEST)
+                continue
+            one_by_one = min(2 * one_by_one, _LONGEST) if good < one_by_one else _SHORTEST
+            length = _SHORTEST
+            stop = min(at + one_by_one, len(self.moved))
+            correction = self._one_by_one(at, stop, correction)
+            at = stop
+        return self.moved
+
+    def _agree(self, start: int, stop: int, correction: int) -> Bools:
+        """Which statements fit a sum beside them, the correction added."""
+        first, last = self._first[start:stop], self._last[start:stop]
+        low, high = self._low[start:stop] - correction, self._high[start:stop] - correction
+        agree = np.zeros(stop - start, dtype=bool)
+        for step in range(min(_WIDEST, int((last - first).max(initial=0)) + 1)):
+            value = self._sums[np.minimum(first + step, last)]
+            agree |= (low <= value) & (value <= high)
+        return agree
+
+    def _one_by_one(self, start: int, stop: int, correction: int) -> int:
+        """The correction after these statements."""
+        span = slice(start, stop)
+        columns = (v[span].tolist() for v in (self._low, self._high, self._first, self._last))
+        for at, (low, high, first, last) in enumerate(zip(*columns, strict=True), start):
+            moves = (_distance(value + correction, low, high) for value in self._sums[first : last + 1].tolist())
+            move = min(moves, key=abs)
+            self.moved[at] = move
+            correction += move
+        return correction
 
 
-def _distance(value: int, word: Stated) -> int:
-    """By how much a value has to move to lie inside the statement."""
-    if value < word.low:
-        return word.low - value
-    return word.high - value if value > word.high else 0
-
-
-def _step(ledger: Ledger, time: dt.datetime, reserved: int, permanent: int) -> None:
-    reserved = max(0, reserved if ledger.total is None else min(reserved, ledger.total + (1 << 30)))
-    if ledger.times and ledger.times[-1] == time:
-        ledger.reserved[-1], ledger.permanent[-1] = reserved, permanent
-        return
-    ledger.times.append(time)
-    ledger.reserved.append(reserved)
-    ledger.permanent.append(permanent)
+def _distance(value: int, low: int, high: int) -> int:
+    """By how much a value has to move to lie between `low` and `high`."""
+    if value < low:
+        return low - value
+    return high - value if value > high else 0
 
 
 def _events(
     lives: pl.DataFrame, found: list[ResidentTable], extracted: list[Extraction], model: MemoryModel
-) -> list[tuple[dt.datetime, int, bool]]:
-    """(time, bytes, permanent) of every reservation and release that the rules imply."""
-    events: list[tuple[dt.datetime, int, bool]] = []
-    for start, returned, end, full, abc in lives.select(
-        "synth_start", "prove_returned", "gpu_end", "full", "abc"
-    ).iter_rows():
-        events.append((start, full, False))
-        if returned is not None:
-            events.append((returned, -abc, False))
-        if end is not None:
-            events.append((max(end, returned or end), -(full - abc if returned is not None else full), False))
+) -> tuple[Ints, Ints, Bools]:
+    """(microseconds, bytes, permanent) of every reservation and release that the rules imply, in order of time."""
+    start, returned, end = (
+        lives[name].dt.timestamp("us").fill_null(_NEVER).to_numpy()
+        for name in ("synth_start", "prove_returned", "gpu_end")
+    )
+    full, abc = (lives[name].to_numpy() for name in ("full", "abc"))
+    back = returned < _NEVER
+    # A partition's release is whole where the log does not show that a, b and c went before.
+    release = np.where(back, full - abc, full)
+    gone = np.where(back, np.maximum(end, returned), end)
+    own = np.stack([start, returned, np.where(end < _NEVER, gone, _NEVER)], axis=1).ravel()
+    moves = np.stack([full, -abc, -release], axis=1).ravel()
+    others: list[tuple[int, int, bool]] = []
     for table in found:
-        events.append((table.start, table.best, True))
+        others.append((_micros(table.start), table.best, True))
         if table.gone is not None:
-            events.append((table.gone, -table.best, True))
+            others.append((_micros(table.gone), -table.best, True))
     for extraction in extracted:
-        events.append((extraction.start, model.pce_extraction, False))
+        others.append((_micros(extraction.start), model.pce_extraction, False))
         if extraction.end is not None:
-            events.append((extraction.end, -model.pce_extraction, False))
-    return events
+            others.append((_micros(extraction.end), -model.pce_extraction, False))
+    rest = np.array([[time, delta] for time, delta, _ in others], dtype=np.int64).reshape(-1, 2)
+    times = np.concatenate([own, rest[:, 0]])
+    deltas = np.concatenate([moves, rest[:, 1]])
+    lasting = np.concatenate([np.zeros(len(own), dtype=bool), np.array([o[2] for o in others], dtype=bool)])
+    order = np.lexsort((~lasting, times))
+    order = order[times[order] < _NEVER]
+    return times[order], deltas[order], lasting[order]

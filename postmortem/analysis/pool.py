@@ -6,10 +6,12 @@ they differ, both are reported and the replay takes the log's word.
 
 import collections
 import dataclasses
-import datetime as dt
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from postmortem.analysis.nominal import MOST_SIZES, OPS, UNSTATED, Columns, Counts, Steps, columns, replay_nominal
 from postmortem.units import format_gib
 
 __all__ = ["PoolReplay", "replay"]
@@ -20,6 +22,7 @@ _LARGEST = 1 << 44
 _MOST_BUFFERS = 1 << 18
 # Float GiB with full digits: anything beyond a page is a real difference.
 _ROUNDING = 4096
+_LONGEST_STRETCH = 1 << 16
 
 
 @dataclasses.dataclass
@@ -69,41 +72,111 @@ def _bytes(buffers: collections.Counter[int]) -> int:
 
 def replay(rows: pl.DataFrame) -> PoolReplay:
     """Replay one attempt's `pool` table (ordered by source and line; times are only carried along)."""
-    state = PoolReplay(steps=pl.DataFrame(), idle=collections.Counter(), in_use=collections.Counter())
-    steps: list[tuple[dt.datetime | None, int, int, int, int, int, int, int]] = []
-    total = used = 0
-    columns = ("op", "size", "free_remaining", "total", "buffers", "time", "source", "line")
-    for op, size, free, stated_total, stated_ever, time, source, line in rows.select(columns).iter_rows():
-        if op in ("alloc_failed", "checkout_failed"):
-            state.failed += op == "checkout_failed"
-            continue
-        if size is None:
-            continue
-        if not 0 < size <= _LARGEST:
-            _warn(state, f"line {line}: a buffer of {size} bytes cannot be: the line is left out")
-            continue
-        _apply(state, op, size)
-        _check(state, op, size, free, stated_total, stated_ever, f"line {line}")
-        total, used = _bytes(state.idle) + _bytes(state.in_use), _bytes(state.in_use)
-        state.last = (source, line)
-        if free is not None:
-            state.last_free = (source, line, free)
-        steps.append((time, source, line, total, used, state.alive, state.in_use.total(), state.idle.total()))
-    state.steps = pl.DataFrame(
-        steps,
-        schema={
-            "time": pl.Datetime("us", "UTC"),
-            "source": pl.Int32,
-            "line": pl.Int64,
-            "total": pl.Int64,
-            "in_use": pl.Int64,
-            "alive": pl.Int64,
-            "used_buffers": pl.Int64,
-            "free": pl.Int64,
-        },
-        orient="row",
+    failed = int((rows["op"] == "checkout_failed").sum())
+    moving = rows.filter(~pl.col("op").is_in(["alloc_failed", "checkout_failed"]) & pl.col("size").is_not_null())
+    state = PoolReplay(steps=pl.DataFrame(), idle=collections.Counter(), in_use=collections.Counter(), failed=failed)
+    lines, steps = columns(moving), Steps.of(moving.height)
+    left_out = _Replayer(state, lines, steps, moving["line"].to_numpy()).run()
+    state.steps = moving.select(
+        "time",
+        "source",
+        "line",
+        total=pl.Series(steps.total),
+        in_use=pl.Series(steps.in_use),
+        alive=pl.Series(steps.idle_buffers + steps.used_buffers),
+        used_buffers=pl.Series(steps.used_buffers),
+        free=pl.Series(steps.idle_buffers),
     )
+    if left_out:
+        kept = ~pl.int_range(moving.height, eager=True).is_in(left_out)
+        state.steps, moving = state.steps.filter(kept), moving.filter(kept)
+    if moving.height:
+        state.last = moving.select("source", "line").row(-1)
+    stated = moving.filter(pl.col("free_remaining").is_not_null()).select("source", "line", "free_remaining").tail(1)
+    state.last_free = stated.row(0) if stated.height else None
     return state
+
+
+class _Replayer:
+    """Goes through the lines: in stretches while they are nominal, one by one for a while where one is not."""
+
+    def __init__(self, state: PoolReplay, lines: Columns, steps: Steps, numbers: npt.NDArray[np.int64]) -> None:
+        self._state, self._lines, self._steps, self._numbers = state, lines, steps, numbers
+        # Moving between counts by size and counts by code takes as long as there are sizes.
+        self._shortest = max(32, len(lines.sizes))
+
+    def run(self) -> list[int]:
+        """Replay all; the indices of lines that say nothing possible and have no step."""
+        left_out: list[int] = []
+        at, one_by_one, count = 0, self._shortest, len(self._numbers)
+        stretches = len(self._lines.sizes) <= MOST_SIZES
+        while at < count:
+            if stretches:
+                good = self._stretches(at)
+                one_by_one = min(2 * one_by_one, _LONGEST_STRETCH) if good < one_by_one else self._shortest
+                at += good
+            stop = min(at + one_by_one, count) if stretches else count
+            left_out += [i for i in range(at, stop) if not self._one(i)]
+            at = stop
+        return left_out
+
+    def _stretches(self, at: int) -> int:
+        """Replay nominal lines from `at` on; how many."""
+        state, sizes = self._state, self._lines.sizes
+        idle, other_idle = _by_code(state.idle, sizes)
+        used, other_used = _by_code(state.in_use, sizes)
+        counts = Counts(idle, used, state.ever, _counted(other_idle), _counted(other_used))
+        start, length = at, self._shortest
+        while at < len(self._numbers):
+            stop = min(at + length, len(self._numbers))
+            part = self._lines.part(at, stop)
+            good = replay_nominal(part, counts, self._steps, at, largest=_LARGEST, rounding=_ROUNDING)
+            totals = part.total[:good]
+            state.sized = state.sized or bool(((totals > 0) & (totals <= _LARGEST)).any())
+            at += good
+            if at < stop:
+                break
+            length = min(2 * length, _LONGEST_STRETCH)
+        state.ever = counts.ever
+        state.idle, state.in_use = _by_size(idle, sizes) + other_idle, _by_size(used, sizes) + other_used
+        return at - start
+
+    def _one(self, i: int) -> bool:
+        """Replay one line, whatever it means; whether it has a step."""
+        state, lines, steps = self._state, self._lines, self._steps
+        size, where = int(lines.size[i]), f"line {self._numbers[i]}"
+        if not 0 < size <= _LARGEST:
+            _warn(state, f"{where}: a buffer of {size} bytes cannot be: the line is left out")
+            return False
+        op = OPS[lines.op[i]] if lines.op[i] < len(OPS) else ""
+        free, total, ever = (None if v[i] == UNSTATED else int(v[i]) for v in (lines.free, lines.total, lines.ever))
+        _apply(state, op, size)
+        _check(state, op, size, free, total, ever, where)
+        steps.total[i], steps.in_use[i] = state.total, state.in_use_bytes
+        steps.idle_buffers[i], steps.used_buffers[i] = state.idle.total(), state.in_use.total()
+        return True
+
+
+def _by_code(
+    buffers: collections.Counter[int], sizes: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], collections.Counter[int]]:
+    """Counts by size as an array, and the buffers of sizes that are not in `sizes`: corrections make such."""
+    counts, others = np.zeros(len(sizes), dtype=np.int64), collections.Counter[int]()
+    for size, count in buffers.items():
+        at = int(np.searchsorted(sizes, size))
+        if at < len(sizes) and sizes[at] == size:
+            counts[at] = count
+        else:
+            others[size] = count
+    return counts, others
+
+
+def _counted(buffers: collections.Counter[int]) -> tuple[int, int]:
+    return buffers.total(), _bytes(buffers)
+
+
+def _by_size(counts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> collections.Counter[int]:
+    return collections.Counter({int(sizes[i]): int(counts[i]) for i in np.flatnonzero(counts)})
 
 
 def _apply(state: PoolReplay, op: str, size: int) -> None:

@@ -42,7 +42,7 @@ def timeline(
     transient = _transient(replays, account, times)
     known = resident + total + heap + transient
     overhead = np.where(np.isnan(unreclaimable), np.nan, np.maximum(unreclaimable - known, 0))
-    reserved = np.array([replays.ledger.at(_moment(t))[0] for t in times], dtype=float)
+    reserved = replays.ledger.reserved_at(times)
     frame = pl.DataFrame(
         {
             "time": [_moment(t) for t in times],

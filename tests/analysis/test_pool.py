@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections import Counter
+from unittest import mock
 
 from analysis.making import table
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postmortem.analysis import pool
 from postmortem.analysis.pool import replay
 
 SMALL, MIDDLE, LARGE = 300 << 20, 2_588_000_000, 4_168_000_000
@@ -185,3 +187,49 @@ operations = st.sampled_from(["alloc", "checkout", "checkin", "free", "alloc_fai
 def test_figures_that_cannot_be_neither_raise_nor_hang(rows):
     found = replay(table("pool", rows))
     assert found.total >= found.in_use_bytes >= 0
+
+
+OPS = ("alloc", "checkout", "checkin", "free", "alloc_failed", "checkout_failed", "other", None)
+HOSTILE_ROWS = st.fixed_dictionaries(
+    {
+        "op": st.sampled_from(OPS),
+        "size": st.sampled_from([None, 0, -5, SMALL, MIDDLE, LARGE, LARGE, LARGE, 1 << 60]),
+        "free_remaining": st.one_of(st.none(), st.none(), st.integers(-1, 6)),
+        "total": st.one_of(st.none(), st.none(), st.none(), st.integers(0, 5).map(lambda n: n * LARGE + 7)),
+        "buffers": st.one_of(st.none(), st.integers(0, 4)),
+    }
+)
+
+
+def line_by_line(rows):
+    with mock.patch.object(pool, "MOST_SIZES", 0):
+        return replay(rows)
+
+
+def told(found):
+    return (
+        found.steps.to_dicts(),
+        +found.idle,
+        +found.in_use,
+        (found.ever, found.failed, found.warnings, found.disagreements, found.last, found.last_free, found.sized),
+    )
+
+
+@given(st.lists(HOSTILE_ROWS, max_size=120), st.integers(1, 20))
+def test_replaying_in_stretches_gives_what_replaying_line_by_line_gives(rows, repeat):
+    frame = table("pool", [{"time": n * 0.25, **row} for n, row in enumerate(rows * repeat)])
+    assert told(replay(frame)) == told(line_by_line(frame))
+
+
+@given(st.lists(st.tuples(st.sampled_from("tgte"), st.integers(0, 3)), min_size=100, max_size=400), st.integers(0, 399))
+def test_a_healthy_log_from_its_middle_on_is_replayed_in_stretches_as_line_by_line(moves, first):
+    simple = SimplePool()
+    for move, which in moves:
+        if move == "t":
+            simple.take((SMALL, MIDDLE, LARGE, LARGE)[which])
+        elif move == "g":
+            simple.give(which)
+        else:
+            simple.evict(which)
+    frame = table("pool", simple.rows[first:])
+    assert told(replay(frame)) == told(line_by_line(frame))
