@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 
-__all__ = ["CHUNK_BYTES", "LONGEST_LINE", "Chunk", "as_utf8", "chunks"]
+__all__ = ["CHUNK_BYTES", "LONGEST_LINE", "Chunk", "as_utf8", "chunks", "exact"]
 
 CHUNK_BYTES = 24 << 20
 LONGEST_LINE = 1 << 20
@@ -23,6 +23,7 @@ _RECORD_HEAD = re.compile(rb"\n  (?:\x1b\[[0-9;]*m)?[0-9]{4}-[0-9]{2}-[0-9]{2}T"
 _PRETTY_LOOK_BACK = 1 << 16
 _NEWLINE = 10
 _BLOCK = 1 << 18
+_SKIP_BYTES = 4 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Chunk:
     data: bytes
     first_line: int
     cut: bool = False
+    place: int | None = None
+    """Where it begins in the file, in bytes, when it stands there as it is here."""
 
     @functools.cached_property
     def lines(self) -> int:
@@ -75,6 +78,68 @@ def chunks(
         line += chunk.lines
 
 
+def exact(
+    read: Callable[[int, int], bytes],
+    warn: Callable[[str], None],
+    seen: Callable[[bytes], None],
+    *,
+    start: int = 0,
+    size: int = CHUNK_BYTES,
+    longest: int = LONGEST_LINE,
+) -> Iterator[Chunk]:
+    """The same chunks of what can be read anywhere, `read(place, length)`: each is read once, at its exact length.
+
+    `seen` is given every byte once, in order.
+    """
+    place, line = start, 1
+    look_back = min(size, _PRETTY_LOOK_BACK)
+    while True:
+        window = read(place + size - look_back, look_back)
+        # Without a newline in the window, or near the end, the chunk itself is searched.
+        end = _cut_at(window, look_back) if len(window) == look_back else 0
+        length = size - look_back + end if end else size
+        data = read(place, length)
+        if len(data) < length:
+            seen(data)
+            if data:
+                yield Chunk(data, line, not data.endswith(b"\n"), place)
+            return
+        if not end and (end := _cut_at(data, size)):
+            data = data[:end]
+        if not end:
+            chunk, length = _overlong_at(read, place, data, line, warn, seen, min(longest, size))
+        else:
+            seen(data)
+            chunk, length = Chunk(data, line, place=place), len(data)
+        yield chunk
+        line, place = line + chunk.lines, place + length
+
+
+def _overlong_at(
+    read: Callable[[int, int], bytes],
+    place: int,
+    data: bytes,
+    line: int,
+    warn: Callable[[str], None],
+    seen: Callable[[bytes], None],
+    longest: int,
+) -> tuple[Chunk, int]:
+    """The line's beginning as a chunk, and how long the whole line is."""
+    warn(_too_long(data, longest))
+    kept, length, end = data[:longest], 0, 0
+    while data and not end:
+        end = data.find(b"\n") + 1
+        here = data[:end] if end else data
+        seen(here)
+        length += len(here)
+        data = b"" if end else read(place + length, _SKIP_BYTES)
+    return Chunk(kept + b"\n" if end else kept, line, not end, place), length
+
+
+def _too_long(data: bytes, longest: int) -> str:
+    return f"a line longer than {len(data) >> 20} MiB: its first {longest >> 10} KiB were kept"
+
+
 def _aligned(
     pieces: Iterator[bytes], warn: Callable[[str], None], size: int, longest: int
 ) -> Iterator[tuple[bytes, bool]]:
@@ -116,7 +181,7 @@ def _overlong(
     data: bytes, pieces: Iterator[bytes], warn: Callable[[str], None], longest: int
 ) -> Generator[tuple[bytes, bool], None, bytes]:
     """Give the line's beginning, skip to its end; returns what stands behind it."""
-    warn(f"a line longer than {len(data) >> 20} MiB: its first {longest >> 10} KiB were kept")
+    warn(_too_long(data, longest))
     kept, rest = data[:longest], data
     while (end := rest.find(b"\n")) < 0:
         following = next(pieces, None)

@@ -106,7 +106,7 @@ def read(streams: Sequence[Stream], parsers: Sequence[type[Parser]], profile: ob
 
 def beginning(stream: Stream) -> pl.DataFrame:
     """Columns `line` and `text` of a stream's first MiB: what profiles are chosen by."""
-    for chunk in stream.chunks(size=_BEGINNING_BYTES):
+    for chunk in stream.chunks(size=_BEGINNING_BYTES, hashed=False):
         return lines_of(chunk)
     return pl.DataFrame(schema={"line": pl.Int64, "text": pl.String})
 
@@ -345,13 +345,9 @@ def _shape(text: str) -> str:
 
 def _texts(stream: Stream, numbers: set[int]) -> dict[int, str]:
     found: dict[int, str] = {}
-    last = max(numbers, default=0)
-    for chunk in stream.chunks():
-        if chunk.first_line > last:
-            break
+    for chunk in stream.chunks_with(numbers):
         here = sorted(n for n in numbers if chunk.first_line <= n < chunk.first_line + chunk.lines)
-        if here:
-            frame = lines_of(chunk)
-            wanted = frame.filter(pl.col("line").is_in(here))
-            found.update(zip(wanted["line"].to_list(), wanted["text"].to_list(), strict=True))
+        frame = lines_of(chunk)
+        wanted = frame[[n - chunk.first_line for n in here]]
+        found.update(zip(here, wanted["text"].to_list(), strict=True))
     return found

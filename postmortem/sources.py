@@ -5,17 +5,19 @@ What is compressed is decompressed on the way; size and SHA-256 are those of the
 
 from __future__ import annotations
 
-import hashlib
+import codecs
 import os
 import re
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
-from postmortem.chunks import CHUNK_BYTES, Chunk, as_utf8, chunks
+from postmortem.background import Hasher, ahead
+from postmortem.chunks import CHUNK_BYTES, Chunk, as_utf8, chunks, exact
 from postmortem.decompress import compression_of, decompressed
 from postmortem.errors import InputError, NoEvidenceError, NotFoundError
 
@@ -32,6 +34,16 @@ _COMPRESSION_SUFFIX = re.compile(r"\.(gz|zst|zstd|xz|bz2)$", re.IGNORECASE)
 # left out: a log that was truncated under a writer (logrotate's copytruncate) begins with many of them.
 _CONTROL = bytes(code for code in range(1, 32) if code not in b"\a\b\t\n\f\r\x1b")
 _BINARY_SHARE = 0.1
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class _Place(NamedTuple):
+    """Where a chunk stands in a plain file."""
+
+    first_line: int
+    lines: int
+    start: int
+    length: int
 
 
 class Stream:
@@ -44,6 +56,7 @@ class Stream:
         self.sha256 = ""
         self.bytes = 0
         self._source = source
+        self._places: list[_Place] = []
         self.head = self._read_head()
         """The first bytes as stored, at most 64 KiB."""
         self.compression = compression_of(self.head)
@@ -66,26 +79,62 @@ class Stream:
         """Neither text nor a compression that we read."""
         return self.compression is None and _looks_binary(self.head)
 
-    def chunks(self, *, size: int = CHUNK_BYTES) -> Iterator[Chunk]:
+    def chunks(self, *, size: int = CHUNK_BYTES, hashed: bool = True) -> Iterator[Chunk]:
         """Chunks of whole lines. Never raises on the content; an unreadable rest is a warning."""
-        stored = self._stored()
-        plain = decompressed(stored, self.compression, self._warn) if self.compression else stored
-        yield from chunks(as_utf8(plain), self._warn, size=size)
+        hasher = Hasher() if hashed else None
+        seen = hasher.update if hasher else _ignore
+        if isinstance(self._source, Path) and self.compression is None and not self.head.startswith(_UTF16):
+            yield from self._plain_chunks(self._source, size, seen)
+        else:
+            yield from self._piped_chunks(size, seen)
+        if hasher:
+            self.sha256, self.bytes = hasher.close(), hasher.bytes
+
+    def chunks_with(self, lines: AbstractSet[int]) -> Iterator[Chunk]:
+        """The chunks that hold any of these lines, read again; after `chunks` has run."""
+        last = max(lines, default=0)
+        for chunk in self._places or self.chunks(hashed=False):
+            if chunk.first_line > last:
+                return
+            if not lines.isdisjoint(range(chunk.first_line, chunk.first_line + chunk.lines)):
+                yield chunk if isinstance(chunk, Chunk) else self._again(chunk)
+
+    def _plain_chunks(self, path: Path, size: int, seen: Callable[[bytes], None]) -> Iterator[Chunk]:
+        with _open(path, self.path) as file:
+            start = len(codecs.BOM_UTF8) if self.head.startswith(codecs.BOM_UTF8) else 0
+            seen(self.head[:start])
+            places: list[_Place] = []
+            for chunk in exact(self._reader_of(file), self._warn, seen, start=start, size=size):
+                places.append(_Place(chunk.first_line, chunk.lines, chunk.place or 0, len(chunk.data)))
+                yield chunk
+        self._places = places
+
+    def _piped_chunks(self, size: int, seen: Callable[[bytes], None]) -> Iterator[Chunk]:
+        stored = self._stored(seen)
+        plain = stored
+        if self.compression:
+            plain = ahead(decompressed(stored, self.compression, self._warn, lambda: self._stored(_ignore)))
+        try:
+            yield from chunks(as_utf8(plain), self._warn, size=size)
+        finally:
+            plain.close()
         for _ in stored:  # Whatever the decompressor left, for size and hash.
             pass
 
-    def _stored(self) -> Iterator[bytes]:
-        digest, length = hashlib.sha256(), 0
+    def _again(self, place: _Place) -> Chunk:
+        with self._open() as file:
+            data = self._reader_of(file)(place.start, place.length)
+        return Chunk(data, place.first_line, cut=not data.endswith(b"\n"))
+
+    def _stored(self, seen: Callable[[bytes], None]) -> Generator[bytes, None, None]:
         file = self._open()
         try:
             while piece := self._read(file):
-                digest.update(piece)
-                length += len(piece)
+                seen(piece)
                 yield piece
         finally:
             if file is not self._source:
                 file.close()
-        self.sha256, self.bytes = digest.hexdigest(), length
 
     def _read(self, file: BinaryIO) -> bytes:
         try:
@@ -93,6 +142,21 @@ class Stream:
         except OSError as error:  # A failing disk or network mount: what was read so far still counts.
             self._warn(f"reading stopped: {error.strerror or error}")
             return b""
+
+    def _reader_of(self, file: BinaryIO) -> Callable[[int, int], bytes]:
+        """Read so many bytes at a place; fewer only at the end."""
+
+        def read(place: int, length: int) -> bytes:
+            try:
+                data = os.pread(file.fileno(), length, place)
+                while len(data) < length and (more := os.pread(file.fileno(), length - len(data), place + len(data))):
+                    data += more
+            except OSError as error:
+                self._warn(f"reading stopped: {error.strerror or error}")
+                return b""
+            return data
+
+        return read
 
     def _open(self) -> BinaryIO:
         if isinstance(self._source, Path):
@@ -150,6 +214,8 @@ def _streams_of(path: str | Path | BinaryIO, *, several: bool) -> Iterator[Strea
         yield Stream(str(getattr(path, "name", "-")), _seekable(path))
         return
     if str(path) == "-":
+        if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] (so it is where the caller closed it)
+            raise InputError("-: standard input is closed; give a file, or pipe something in")
         yield Stream("-", _spooled(sys.stdin.buffer))
         return
     where = Path(path)
@@ -165,6 +231,9 @@ def _streams_of(path: str | Path | BinaryIO, *, several: bool) -> Iterator[Strea
         yield from _streams_in(where, prefix=where.name if several else "")
     elif stat.S_ISREG(mode):
         yield Stream(str(path), where)
+    elif stat.S_ISCHR(mode) or stat.S_ISBLK(mode):  # Some have no end, and others are disks.
+        msg = f"{path}: a device, not a file; give a file, or - for standard input"
+        raise InputError(msg)
     else:  # A pipe such as bash's <(…): it can be read only once.
         with _open(where, str(path)) as file:
             yield Stream(str(path), _spooled(file))
@@ -190,8 +259,16 @@ def _files_in(directory: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             file = Path(folder) / name
-            if not name.startswith(".") and name not in _ANSWERS and not _OUR_OUTPUT.search(name) and file.is_file():
+            if not name.startswith(".") and name not in _ANSWERS and not _OUR_OUTPUT.search(name) and _is_file(file):
                 yield file
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError as error:  # In a directory that may be listed but not entered.
+        msg = f"{path}: no permission to look at it; run as its owner or copy it"
+        raise InputError(msg) from error
 
 
 def _open(path: Path, shown: str) -> BinaryIO:
@@ -221,8 +298,13 @@ def _spooled(file: BinaryIO) -> BinaryIO:
     return spool
 
 
+def _ignore(data: bytes) -> None:
+    """Nobody asks for the hash of what is read again."""
+    del data
+
+
 def _looks_binary(head: bytes) -> bool:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if head.startswith(_UTF16):
         return False
     text = head.replace(b"\0", b"")
     if not text:

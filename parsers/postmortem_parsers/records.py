@@ -164,7 +164,10 @@ class RowMaker:
         return frame.with_columns(constants), bad
 
     def _garbled(self, field: str, raw: pl.Series, value: pl.Series) -> pl.Series:
-        garbled = raw.is_not_null() & value.is_null() & ~raw.str.strip_chars('"').is_in(ABSENT).fill_null(value=False)
+        garbled = raw.is_not_null() & value.is_null()
+        if not garbled.any():  # The usual case; the texts for an absent value are looked for in none of them.
+            return garbled
+        garbled = garbled & ~raw.str.strip_chars('"').is_in(ABSENT).fill_null(value=False)
         skip(self._lines, garbled, f"{field} cannot be read", self._context)
         return garbled
 

@@ -8,7 +8,6 @@ import dataclasses
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import theilslopes
 
 __all__ = ["Growth", "growth"]
 
@@ -68,6 +67,8 @@ def growth(base: Floats, done: Floats, final: tuple[float, float]) -> Growth | N
 
 def _slope(work: Floats, level: Floats) -> tuple[float, float, float]:
     """Theil-Sen slope with its 95 % interval."""
+    from scipy.stats import theilslopes  # noqa: PLC0415 (half a second to load, and few runs have what it needs)
+
     slope, _, low, high = np.asarray(theilslopes(level, work), dtype=float).tolist()
     return slope, low, high
 

@@ -1,12 +1,14 @@
 """Finding inputs and what is said when there is nothing to read."""
 
 import bz2
+import errno
 import gzip
 import hashlib
 import io
 import lzma
 import os
 import random
+import subprocess
 import sys
 
 import pytest
@@ -125,6 +127,111 @@ def test_no_permission_is_one_clear_line(tmp_path):
     (tmp_path / "run.log").write_text("x")
     (tmp_path / "run.log").chmod(0)
     assert "no permission" in message_of(InputError, tmp_path / "run.log")
+
+
+def test_a_directory_that_may_be_listed_but_not_entered_is_one_clear_line(tmp_path, monkeypatch):
+    (tmp_path / "run.log").write_text("x")
+
+    def refuse(self):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr("pathlib.Path.is_file", refuse)
+    assert "run.log: no permission" in message_of(InputError, tmp_path)
+
+
+def test_devices_are_refused_since_some_have_no_end():
+    assert "/dev/zero: a device" in message_of(InputError, "/dev/zero")
+
+
+def test_closed_standard_input_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "standard input is closed" in message_of(InputError, "-")
+
+
+def test_empty_standard_input_and_an_empty_pipe_are_one_clear_line(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    assert "-: empty" in message_of(NoEvidenceError, "-")
+    reader, writer = os.pipe()
+    os.close(writer)
+    assert "empty" in message_of(NoEvidenceError, f"/dev/fd/{reader}")
+    os.close(reader)
+
+
+@pytest.mark.parametrize("kind", ["plain", "gz"])
+def test_a_file_that_vanishes_before_it_is_read_is_one_clear_line(kind, tmp_path):
+    file = tmp_path / "run.log"
+    file.write_bytes(PACK[kind](TEXT))
+    (stream,) = find([file])
+    file.unlink()
+    with pytest.raises(NotFoundError, match="no such file"):
+        content(stream)
+
+
+def test_a_file_that_grows_while_it_is_read_has_the_hash_of_what_was_read(tmp_path):
+    file = tmp_path / "run.log"
+    file.write_bytes(TEXT)
+    (stream,) = find([file])
+    got = b""
+    for number, chunk in enumerate(stream.chunks(size=20_000)):
+        got += chunk.data
+        if number < 3:
+            with file.open("ab") as end:
+                end.write(b"one more\n")
+    assert got == file.read_bytes() == TEXT + 3 * b"one more\n"
+    assert (stream.bytes, stream.sha256) == (len(got), hashlib.sha256(got).hexdigest())
+
+
+def test_a_file_that_is_truncated_while_it_is_read_is_read_as_far_as_it_goes(tmp_path):
+    file = tmp_path / "run.log"
+    file.write_bytes(TEXT)
+    (stream,) = find([file])
+    chunks = stream.chunks(size=20_000)
+    got = next(chunks).data
+    os.truncate(file, 30_000)
+    got += b"".join(chunk.data for chunk in chunks)
+    assert got == TEXT[:30_000]
+
+
+@pytest.mark.parametrize("kind", ["plain", "gz"])
+def test_the_last_line_can_be_read_again_though_no_newline_ends_it(kind, tmp_path):
+    file = tmp_path / "run.log"
+    file.write_bytes(PACK[kind](TEXT + b"Killed"))
+    (stream,) = find([file])
+    content(stream)
+    (chunk,) = stream.chunks_with({5001})
+    assert (chunk.lines + chunk.first_line - 1, chunk.data[-6:]) == (5001, b"Killed")
+
+
+@pytest.mark.parametrize("kind", ["plain", "gz", "zst"])
+def test_a_line_of_64_mib_is_kept_in_part_and_costs_bounded_memory(kind, tmp_path):
+    line = b"2026-03-13T14:02:11.123456Z  INFO a::b: " + b"x" * (64 << 20)
+    file = tmp_path / "run.log"
+    file.write_bytes(PACK[kind](b"before\n" + line + b"\nafter\n"))
+    (stream,) = find([file])
+    chunks = list(stream.chunks())
+    assert sum(chunk.lines for chunk in chunks) == 3
+    kept = b"".join(chunk.data for chunk in chunks)
+    assert kept.startswith(b"before\n2026-03-13")
+    assert kept.endswith(b"x\nafter\n")
+    assert len(kept) < 2 << 20
+    assert "a line longer than" in stream.warnings[0]
+
+
+@pytest.mark.parametrize("kind", ["plain", "gz", "zst"])
+def test_a_line_of_200_mib_does_not_take_as_much_memory(kind, tmp_path):
+    file = tmp_path / "run.log"
+    file.write_bytes(PACK[kind](b"before\n" + b"x" * (200 << 20) + b"\nafter\n"))
+    # The largest resident size of a process of its own: the one of the tests has held the whole line.
+    code = """
+import resource, sys
+from postmortem.sources import find
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+(stream,), before = find([sys.argv[1]]), peak()
+for chunk in stream.chunks(): pass
+print(peak() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 150  # MiB
 
 
 def test_an_empty_file_among_others_is_a_warning(tmp_path):
