@@ -60,7 +60,7 @@ TABLES: dict[str, pl.Schema] = {
     ),
     # metric = current, limit, peak, anon, file, inactive_file, active_file, shmem, file_mapped, kernel,
     #   kernel_stack, pagetables, slab, slab_unreclaimable, percpu, sock, rss (v1: anonymous), cache, swap, rss_process,
-    #   pss, pinned, host_total, host_available, host_free, vram_used, vram_total, pids,
+    #   pss, pss_anon, pss_file, pss_shmem, swap_pss, pinned, locked, host_total, host_available, host_free, vram_used, vram_total, pids,
     #   oom, oom_kill, failcnt (counts, not bytes), psi_some_avg10, psi_full_avg10 (hundredths of a percent), …
     # scope = cgroup, process, host, gpu; subject = path, `pid:name`, GPU index …
     # `local_time` is true while the clock's zone is not known; `clock_only` when the day is unknown too
@@ -160,6 +160,8 @@ TABLES: dict[str, pl.Schema] = {
         local_time=pl.Boolean(),
     ),
     # what = warning, error, probe, limit_stated, host_total_stated, budget_stated, daemon_pid, boot_time, proof_done,
+    #   arrival (`text` = file, `value` = lines that it held then: taken out again when the rows are dated), command,
+    #   kernel_log (`text` = readable, or why not),
     #   restart, …; `value` in bytes (or a count/pid, as `what` says)
     "marks": _table(
         what=_TEXT,

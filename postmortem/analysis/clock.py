@@ -8,6 +8,8 @@ import datetime as dt
 
 import polars as pl
 
+from postmortem.analysis.arrivals import NOTE as ARRIVED
+from postmortem.analysis.arrivals import dated_by_arrival
 from postmortem.run import Run
 from postmortem.schema import TABLES
 
@@ -33,6 +35,9 @@ def place(run: Run) -> Placed:
     notes: dict[int, str] = {}
     uncertainty: dict[int, float] = {}
     warnings: list[str] = []
+    run, arrived = dated_by_arrival(run)
+    for index in arrived:
+        notes[index], uncertainty[index] = ARRIVED, 0.1
     reference = _reference(run)
     tables = {name: run.table(name) for name in TABLES}
     tables["work"] = _place_offsets(run, tables["work"], notes)

@@ -11,9 +11,10 @@ from typing import Protocol
 from postmortem.recording import cgroup_v1, cgroup_v2
 from postmortem.recording.files import number, pairs, text
 
-__all__ = ["Cgroup", "at", "of_process"]
+__all__ = ["NO_LIMIT", "Cgroup", "at", "of_process"]
 
-_NO_LIMIT = 1 << 60  # v1 writes about 2^63 in whole pages where there is none
+_HOST_PRESSURE = Path("/proc/pressure/memory")
+NO_LIMIT = 1 << 60  # bytes; v1 writes about 2^63 in whole pages where there is none
 
 
 class Version(Protocol):
@@ -45,7 +46,17 @@ class Cgroup:
     def limit(self) -> int | None:
         """This cgroup's own hard limit; None where it has none."""
         found = number(self.path / self._names.FILES["memory.max"])
-        return found if found is not None and found < _NO_LIMIT else None
+        return found if found is not None and found < NO_LIMIT else None
+
+    def hierarchical_limit(self) -> int | None:
+        """The smallest limit of all ancestors, those beyond a container's view too; None where v1 does not tell it."""
+        found = pairs(self.path / "memory.stat").get("hierarchical_memory_limit") if self.version == 1 else None
+        return found if found is not None and found < NO_LIMIT else None
+
+    def binding_limit(self) -> int | None:
+        """What really bounds this cgroup, as far as can be seen from it; None where nothing does."""
+        found = [limit for limit in (self.limit(), self.hierarchical_limit()) if limit is not None]
+        return min(found) if found else None
 
     def counters(self) -> dict[str, int]:
         """All counters that exist here, by their column in memory.csv."""
@@ -54,16 +65,26 @@ class Cgroup:
         for file, wanted in (("memory.stat", names.STAT), (names.EVENTS_FILE, names.EVENTS)):
             values = pairs(self.path / file)
             found |= {column: values.get(name) for column, name in wanted.items()}
+            if (inherited := values.get("hierarchical_memory_limit")) is not None:
+                found["memory.max"] = min(inherited, found["memory.max"] or inherited)
         return {column: value for column, value in found.items() if value is not None}
 
     def pressure(self) -> dict[str, str]:
         """Shares of time (percent, over 10 s) in which some or all tasks waited for memory."""
         found: dict[str, str] = {}
+        if self.version == 1:  # there it is the machine's alone
+            return found
         for line in text(self.path / "memory.pressure").splitlines():
             kind, _, rest = line.partition(" avg10=")
             if kind in {"some", "full"} and rest:
                 found[f"psi_{kind}_avg10"] = rest.split(" ", 1)[0]
         return found
+
+    def stalled_us(self) -> int | None:
+        """Time in which some task waited for memory, in µs since the cgroup's (v1: the machine's) start."""
+        some, _, _ = text(self.path / "memory.pressure" if self.version == 2 else _HOST_PRESSURE).partition("\n")
+        _, found, total = some.rpartition("total=")
+        return int(total) if found and total.isdecimal() else None
 
     def reclaimable(self) -> int:
         """Page cache that the kernel gives back before it kills: file pages that are neither shmem, dirty nor mapped."""
@@ -80,8 +101,15 @@ class Cgroup:
         return line
 
     def limiting(self) -> "Cgroup":
-        """The one of the lineage with the smallest limit; this one where there is none."""
-        limited = [(limit, n, group) for n, group in enumerate(self.lineage()) if (limit := group.limit()) is not None]
+        """The one of the lineage with the smallest limit; this one where there is none.
+
+        Where a version 1 cgroup tells of a smaller limit beyond what can be seen, the outermost one stands for it.
+        """
+        lineage = self.lineage()
+        limited = [(limit, n, group) for n, group in enumerate(lineage) if (limit := group.limit()) is not None]
+        least = min(limited)[0] if limited else NO_LIMIT
+        if (self.hierarchical_limit() or NO_LIMIT) < least:
+            return lineage[-1]
         return min(limited)[2] if limited else self
 
     def pids(self) -> list[int]:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from types import FrameType
 
 from postmortem.errors import InputError
-from postmortem.recording.writer import Appender
+from postmortem.recording.writer import Appender, arrival
 
 __all__ = ["Child", "exit_code", "passed_on"]
 
@@ -57,10 +57,7 @@ class Child:
                     stream = streams[key.fd]
                     data = os.read(key.fd, _LONGEST_LINE)
                     lines = stream.lines(data)
-                    if lines:
-                        log.write(lines)
-                        count += lines.count(b"\n")
-                        arrivals.write(f"{time.time():.3f} {count}\n".encode())
+                    count += _keep(lines, count, log, arrivals)
                     if not data:
                         waiting.unregister(key.fd)
                 if self.process.poll() is None:
@@ -69,8 +66,18 @@ class Child:
                 if not ready or time.monotonic() - ended_at > _AFTER_END_S:
                     break
         for stream in streams.values():
-            log.write(stream.lines(b""))
+            count += _keep(stream.lines(b""), count, log, arrivals)
         return self.process.wait()
+
+
+def _keep(lines: bytes, before: int, log: Appender, arrivals: Appender) -> int:
+    """Append whole lines, and beside them when the log had how many; gives how many they are."""
+    if not lines:
+        return 0
+    log.write(lines)
+    count = lines.count(b"\n")
+    arrivals.write(arrival(before + count, "run.log"))
+    return count
 
 
 class _Stream:

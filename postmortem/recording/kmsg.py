@@ -1,5 +1,6 @@
-"""The kernel's log from now on, as dmesg prints it. Needs the right to read /dev/kmsg (root, or dmesg_restrict=0)."""
+"""The kernel's log from now on, as dmesg prints it, kept up in dmesg.txt. Needs the right to read /dev/kmsg (root, or dmesg_restrict=0)."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ _RECORD = 8192  # the longest record that /dev/kmsg hands out
 
 
 class KernelLog:
-    """Opened at the start of a run and read at its end: the kernel keeps the records meanwhile."""
+    """Opened at the start of a run; what comes until the next read, the kernel keeps."""
 
     def __init__(self, device: Path = Path("/dev/kmsg")) -> None:
         self._file: int | None = None
@@ -37,6 +38,13 @@ class KernelLog:
             if len(fields) > 2 and fields[2].isdecimal():
                 found.append(f"[{int(fields[2]) / 1e6:12.6f}] {message.splitlines()[0] if message else ''}")
         return found
+
+    def append_to(self, file: Path) -> None:
+        """Add what is new to a file; none is made as long as there is nothing. What a full disk refuses is lost."""
+        new = self.lines()
+        if new:
+            with contextlib.suppress(OSError), file.open("a") as out:
+                out.write("\n".join(new) + "\n")
 
     def close(self) -> None:
         """Give the device back."""

@@ -1,57 +1,26 @@
-"""When to sample, and what: counters every second, and every few milliseconds as the limit comes nearer.
+"""What is sampled, in a thread of its own: the cgroup at the pace of `pace`, processes and host once a second."""
 
-Between samples only the cgroup's one number of use is read, which costs microseconds; a full sample follows as soon
-as it has moved. So the last second before a kill is dense although calm hours cost little.
-"""
-
+import contextlib
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from postmortem.recording import processes
+from postmortem.recording import host, processes
 from postmortem.recording.cgroups import Cgroup
-from postmortem.recording.files import pairs
+from postmortem.recording.charge import Charge, cell
+from postmortem.recording.pace import Pace
 from postmortem.recording.writer import Table
 
-__all__ = ["Pace", "Sampler"]
+__all__ = ["Sampler"]
 
-_PEEK_S = 0.1
-_FAST_S = 0.02
-_MOVED = 0.005  # of the limit: a step that deserves a sample of its own
-_NEAR_S = 3.0  # time to the limit at the present slope, below which every peek is fast
 _PROCESS_EVERY_S = 1.0
-_HOST_COLUMNS = {"host_total": "MemTotal", "host_free": "MemFree", "host_available": "MemAvailable"}
-
-
-class Pace:
-    """Decides from the use alone when the next full sample is due. Times in seconds, sizes in bytes."""
-
-    def __init__(self, interval_s: float) -> None:
-        self._interval = interval_s
-        self._sampled_at = float("-inf")
-        self._sampled_use = 0
-        self._last: tuple[float, int] | None = None
-        self.wait_s = min(_PEEK_S, interval_s)
-
-    def due(self, now: float, use: int | None, limit: int | None) -> bool:
-        """Whether to take a full sample now; sets `wait_s` until the next look."""
-        slope = 0.0
-        if use is not None and self._last is not None and now > self._last[0]:
-            slope = (use - self._last[1]) / (now - self._last[0])
-        if use is not None:
-            self._last = (now, use)
-        near = limit is not None and use is not None and slope > 0 and (limit - use) / slope < _NEAR_S
-        self.wait_s = _FAST_S if near else min(_PEEK_S, self._interval)
-        moved = limit is not None and use is not None and abs(use - self._sampled_use) >= _MOVED * limit
-        if not (near or moved or now - self._sampled_at >= self._interval):
-            return False
-        self._sampled_at, self._sampled_use = now, use or 0
-        return True
+_FOLLOW_EVERY_S = 0.15  # every second look in calm
+_NO_LIMIT = 9223372036854771712  # as version 1 writes it; readers of samples know it
 
 
 class Sampler:
-    """Writes memory.csv (the cgroup whose limit counts), processes.csv and host.csv into a run directory."""
+    """Writes memory.csv (the cgroup whose limit counts), limits.csv, processes.csv and host.csv into a run directory."""
 
     def __init__(
         self,
@@ -59,19 +28,18 @@ class Sampler:
         find: Callable[[], Cgroup | None],
         pids: Callable[[], list[int]],
         interval_s: float = 1.0,
-        proc: Path = Path("/proc"),
+        each_second: Callable[[], None] = lambda: None,
     ) -> None:
-        self._find, self._pids, self._proc = find, pids, proc
+        self._find, self._pids, self._each_second = find, pids, each_second
         self._pace = Pace(interval_s)
-        self._folder = folder
-        self._memory: Table | None = None
+        self._charge = Charge(folder / "memory.csv")
         self._processes = Table(folder / "processes.csv", ("time", "pid", "name", *processes.COLUMNS))
-        self._host = Table(folder / "host.csv", ("time", *_HOST_COLUMNS))
+        self._host = Table(folder / "host.csv", ("time", *host.COLUMNS))
+        self._limits = Table(folder / "limits.csv", ("time", "memory.max", "cgroup"))
+        self._known_limits: dict[Path, int] = {}
         self._own: Cgroup | None = None
         self._group: Cgroup | None = None
-        self._cache = 0
-        """Inactive file pages at the last full sample, in bytes."""
-        self._slow_at = float("-inf")
+        self._slow_at = self._followed_at = float("-inf")
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -85,64 +53,65 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> None:
-        """One last sample, which sees what the death left in the counters, and close the files."""
+        """The last sample of the living, then one that sees what the death left in the counters; close the files."""
         self._stop.set()
         self._thread.join()
-        self._full(time.time(), look_again=False)
-        for table in (self._memory, self._processes, self._host):
-            if table is not None:
-                table.close()
+        self._charge.write(with_before=True)
+        with contextlib.suppress(OSError):
+            if self._group is not None:
+                self._charge.read(self._group, time.time())
+                self._charge.write()
+            self._sample_slow(time.time())
+        for table in (self._charge, self._processes, self._host, self._limits):
+            table.close()
 
     def _run(self) -> None:
-        self._full(time.time(), look_again=True)
+        with contextlib.suppress(OSError):
+            self._look()
         while not self._stop.wait(self._pace.wait_s):
-            moved = self._follow()
-            use = self._group.current() if self._group else None
-            use = None if use is None else max(0, use - self._cache)  # a limit full of page cache is no danger
-            limit = self._group.limit() if self._group else None
-            if self._pace.due(time.monotonic(), use, limit) or moved:
-                self._full(time.time(), look_again=True)
+            with contextlib.suppress(OSError):  # a disk that cannot take a new file costs a sample, not the next ones
+                self._look()
+
+    def _look(self) -> None:
+        now, moved = time.time(), self._follow()
+        if self._group is not None:
+            self._charge.look(self._group, now)
+        stalled = self._group.stalled_us() if self._group else None
+        due = self._pace.due(time.monotonic(), self._charge.use, self._charge.limit, stalled_us=stalled)
+        if due or moved:
+            self._charge.write(with_before=not self._pace.calm)
+        if now - self._slow_at >= _PROCESS_EVERY_S:
+            self._sample_slow(now)
 
     def _follow(self) -> bool:
-        """Whether the process was moved to another cgroup: runtimes and wrappers do that after its start."""
+        """Whether the process was moved to another cgroup, as runtimes and wrappers do after its start."""
+        now = time.monotonic()
+        if now - self._followed_at < _FOLLOW_EVERY_S:
+            return False
+        self._followed_at = now
         found = self._find()
         if found is None or found == self._own:
             return False
         self._own, self._group = found, found.limiting()
+        self._sample_limits(found, time.time())
         return True
 
-    def _full(self, now: float, *, look_again: bool) -> None:
-        slow = now - self._slow_at >= _PROCESS_EVERY_S
-        if look_again and slow and (found := self._find()):
-            self._own, self._group = found, found.limiting()  # limits are changed while processes run
-        if self._group is not None:
-            self._sample_group(self._group, now)
-        if slow or not look_again:
-            self._slow_at = now
-            self._sample_processes(now)
-            self._sample_host(now)
-
-    def _sample_group(self, group: Cgroup, now: float) -> None:
-        row: dict[str, str | int] = {**group.counters(), **group.pressure()}
-        if not row:
-            return
-        self._cache = int(row.get("inactive_file", 0))
-        if self._memory is None:
-            self._memory = Table(self._folder / "memory.csv", ("time", *row, "cgroup"))
-        self._memory.add({"time": f"{now:.3f}", "cgroup": _cell(group), **row})
-
-    def _sample_processes(self, now: float) -> None:
+    def _sample_slow(self, now: float) -> None:
+        self._slow_at = now
+        if self._own is not None and not self._stop.is_set():
+            self._group = self._own.limiting()  # limits are changed while processes run
+            self._sample_limits(self._own, now)
         for pid in self._pids():
             found = processes.memory(pid)
             if found:
                 self._processes.add({"time": f"{now:.3f}", "pid": pid, "name": processes.name(pid), **found})
+        self._host.add({"time": f"{now:.3f}", **host.sample()})
+        self._each_second()
 
-    def _sample_host(self, now: float) -> None:
-        found = pairs(self._proc / "meminfo")
-        row = {column: found[name] << 10 for column, name in _HOST_COLUMNS.items() if name in found}
-        self._host.add({"time": f"{now:.3f}", **row})
-
-
-def _cell(group: Cgroup) -> str:
-    path = "/" + str(group.path.relative_to(group.root)) if group.path != group.root else "/"
-    return path.replace(",", "_").replace('"', "_")
+    def _sample_limits(self, group: Cgroup, now: float) -> None:
+        """A row for each limit on the way to the root, at the start and whenever one is changed."""
+        for one in group.lineage():
+            limit = one.limit() or _NO_LIMIT
+            if self._known_limits.get(one.path) != limit:
+                self._known_limits[one.path] = limit
+                self._limits.add({"time": f"{now:.3f}", "memory.max": limit, "cgroup": cell(one)})

@@ -4,25 +4,26 @@ import contextlib
 import dataclasses
 import datetime as dt
 import os
-import resource
-import shutil
-import subprocess
+import signal
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 
 from postmortem import __version__
 from postmortem.errors import InputError, NotFoundError, UsageError
-from postmortem.recording import cgroups, processes, startup
+from postmortem.recording import cgroups, gpu, processes, scrub, startup
 from postmortem.recording.cgroups import Cgroup
 from postmortem.recording.child import Child, exit_code, passed_on
+from postmortem.recording.cost import Cost, inside, own_rss
 from postmortem.recording.kmsg import KernelLog
 from postmortem.recording.sampler import Sampler
-from postmortem.recording.writer import Appender
+from postmortem.recording.say import say
+from postmortem.recording.shares import Shares
+from postmortem.recording.writer import Appender, arrivals_file
 
 __all__ = ["Recording", "new_folder", "record", "watch"]
 
-_GPU_QUERY = "timestamp,index,memory.used,memory.total"
 _WATCH_S = 0.1
 _SETTLE_S = 0.1  # the kernel's report follows the death by some milliseconds
 
@@ -40,6 +41,10 @@ class Recording:
     """By how much the cgroup's count of kills rose."""
     peak_rss: int
     """The recorder's own memory, in bytes."""
+    core_share: float = 0.0
+    """The recorder's own share of a core, 0…1."""
+    inside: bool = False
+    """Whether the recorder's memory was charged to the recorded cgroup."""
 
     @property
     def exit_code(self) -> int:
@@ -52,7 +57,6 @@ def new_folder(wanted: Path | None) -> Path:
     folder = wanted or Path(f"postmortem-run-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%SZ}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".record").mkdir(exist_ok=True)
     except OSError as error:
         msg = f"cannot make {folder}: {error.strerror}"
         raise UsageError(msg) from error
@@ -66,23 +70,27 @@ def record(
     command: Sequence[str], folder: Path, *, interval_s: float = 1.0, environment: Mapping[str, str] | None = None
 ) -> Recording:
     """Run a command to its end and leave the evidence in `folder`. Raises InputError where it cannot be run."""
-    kernel = KernelLog()
+    cost, kernel = Cost(), KernelLog()
+    log, arrivals = _open_logs(folder)  # before the command runs: what cannot be recorded is not begun
     started = dt.datetime.now(dt.UTC)
     child = Child(command, environment=environment)
-    log, arrivals = Appender(folder / "run.log"), Appender(folder / ".record" / "arrivals")
+    variables = os.environ if environment is None else environment
     with (
         passed_on(child) as sent,
-        _sampling(folder, lambda: _cgroup_of(child.pid), lambda: processes.tree(child.pid), interval_s) as it,
+        _sampling(folder, lambda: _cgroup_of(child.pid), lambda: processes.tree(child.pid), interval_s, kernel) as it,
     ):
-        _describe(folder, command, child.pid, cgroups.of_process(child.pid))
-        before = _kills(cgroups.of_process(child.pid))
+        group = cgroups.of_process(child.pid)
+        _describe(folder, startup.Start(command, child.pid, group, variables, kernel_log=kernel.reason or "readable"))
+        before = _kills(group)
         returncode = child.pump(log, arrivals)
     log.close()
     arrivals.close()
     _write_exit(folder, command, child.pid, started, returncode)
     _write_kernel(folder, kernel)
     rose = max(0, _kills(it.group) - before)
-    return Recording(folder, returncode, sent[0] if sent else None, rose, own_rss())
+    return Recording(
+        folder, returncode, sent[0] if sent else None, rose, own_rss(), cost.core_share(), inside(it.group)
+    )
 
 
 def watch(folder: Path, *, pid: int | None = None, path: Path | None = None, interval_s: float = 1.0) -> Recording:
@@ -94,66 +102,70 @@ def watch(folder: Path, *, pid: int | None = None, path: Path | None = None, int
     if path is not None and given is None:
         msg = f"--cgroup {path}: no memory counters there (a directory with memory.current or memory.usage_in_bytes)"
         raise NotFoundError(msg)
-    kernel = KernelLog()
+    cost, kernel = Cost(), KernelLog()
     find = (lambda: given) if given else (lambda: _cgroup_of(pid or 0))
     pids = given.pids if given else (lambda: processes.tree(pid or 0))
     group = find()
-    before, stopped = _kills(group), None
-    with _sampling(folder, find, pids, interval_s) as it:
-        _describe(folder, [], pid, group)
-        try:
-            while processes.alive(pid) if pid is not None else path is not None and path.exists():
-                time.sleep(_WATCH_S)
-        except KeyboardInterrupt:
-            stopped = 2
+    before = _kills(group)
+    with _told_to_stop() as told, _sampling(folder, find, pids, interval_s, kernel) as it:
+        _describe(folder, startup.of_process(pid, group, kernel.reason or "readable"))
+        while not told and (processes.alive(pid) if pid is not None else path is not None and path.exists()):
+            time.sleep(_WATCH_S)
     _write_kernel(folder, kernel)
-    return Recording(folder, None, stopped, max(0, _kills(it.group) - before), own_rss())
+    rose = max(0, _kills(it.group) - before)
+    return Recording(folder, None, told[0] if told else None, rose, own_rss(), cost.core_share(), inside(it.group))
 
 
-def own_rss() -> int:
-    """The recorder's largest resident size, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+def _open_logs(folder: Path) -> tuple[Appender, Appender]:
+    try:
+        return Appender(folder / "run.log"), arrivals_file(folder)
+    except OSError as error:
+        msg = f"cannot write into {folder}: {error.strerror}"
+        raise InputError(msg) from error
+
+
+@contextlib.contextmanager
+def _told_to_stop() -> Generator[list[int]]:
+    """While this lasts, SIGINT and SIGTERM do not end us; the list collects them."""
+    told: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del frame
+        told.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def _sampling(
-    folder: Path, find: Callable[[], Cgroup | None], pids: Callable[[], list[int]], interval_s: float
+    folder: Path, find: Callable[[], Cgroup | None], pids: Callable[[], list[int]], interval_s: float, kernel: KernelLog
 ) -> Generator[Sampler]:
-    sampler = Sampler(folder, find, pids, interval_s)
+    sampler = Sampler(folder, find, pids, interval_s, lambda: kernel.append_to(folder / "dmesg.txt"))
     sampler.start()
-    with _gpu(folder, interval_s):
+    with gpu.beside(folder, interval_s), Shares(folder, pids):
         try:
             yield sampler
         finally:
             sampler.stop()
 
 
-@contextlib.contextmanager
-def _gpu(folder: Path, interval_s: float) -> Generator[None]:
-    """nvidia-smi's own loop into gpu.csv, where the tool is there."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        yield
-        return
-    with (folder / "gpu.csv").open("ab") as file:
-        command = [tool, f"--query-gpu={_GPU_QUERY}", "--format=csv", f"-lms={max(200, int(interval_s * 1000))}"]
-        loop = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)  # noqa: S603
-        try:
-            yield
-        finally:
-            loop.terminate()
-            loop.wait()
-
-
-def _describe(folder: Path, command: Sequence[str], pid: int | None, group: Cgroup | None) -> None:
-    (folder / "host.txt").write_text(startup.host_text(group))
-    (folder / ".record" / "start.json").write_text(startup.start_json(command, pid, group, __version__))
+def _describe(folder: Path, start: startup.Start) -> None:
+    try:
+        (folder / "host.txt").write_text(startup.host_text(start.group))
+        (folder / "start.json").write_text(startup.start_json(start, __version__))
+    except OSError as error:
+        say(f"cannot write into {folder}: {error.strerror}; the command runs on")
 
 
 def _cgroup_of(pid: int) -> Cgroup | None:
     """Where a living process is. The kernel shows a dead one in the root, once it has given back its memory."""
     found = cgroups.of_process(pid)
-    return found if processes.memory(pid) else None
+    return found if processes.has_memory(pid) else None
 
 
 def _kills(group: Cgroup | None) -> int:
@@ -161,7 +173,7 @@ def _kills(group: Cgroup | None) -> int:
 
 
 def _write_exit(folder: Path, command: Sequence[str], pid: int, started: dt.datetime, returncode: int) -> None:
-    words = " ".join(startup.without_secrets(command)).replace("\n", " ")
+    words = " ".join(scrub.command(command)).replace("\n", " ")
     lines = [
         f"cmd={words}",
         f"pid={pid}",
@@ -175,14 +187,11 @@ def _write_exit(folder: Path, command: Sequence[str], pid: int, started: dt.date
             file.write("\n".join(lines) + "\n")
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        msg = f"cannot write {folder}/exit.txt: {error.strerror}"
-        raise InputError(msg) from error
+    except OSError as error:  # said, not raised: the command's exit code must come out
+        say(f"cannot write {folder}/exit.txt: {error.strerror}")
 
 
 def _write_kernel(folder: Path, kernel: KernelLog) -> None:
     time.sleep(_SETTLE_S)
-    lines = kernel.lines()
+    kernel.append_to(folder / "dmesg.txt")
     kernel.close()
-    if lines:
-        (folder / "dmesg.txt").write_text("\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""The daemon's status endpoint, polled once an interval: one JSON object a line in status.jsonl."""
+"""The daemon's status endpoint, polled once an interval: one JSON object a line in status.jsonl, its time in arrivals.csv."""
 
 import http.client
 import json
@@ -8,7 +8,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from postmortem.errors import UsageError
-from postmortem.recording.writer import Appender
+from postmortem.recording.writer import Appender, arrival, arrivals_file
 
 __all__ = ["StatusPoll"]
 
@@ -27,6 +27,7 @@ class StatusPoll:
         self._host, self._port = parts.hostname, parts.port or 80
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._file = folder / "status.jsonl"
+        self._arrivals = arrivals_file(folder)
         self._interval = interval_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="status", daemon=True)
@@ -41,11 +42,14 @@ class StatusPoll:
 
     def _run(self) -> None:
         file: Appender | None = None
+        count = 0
         while not self._stop.is_set():
             line = self._poll()
             if line:
                 file = file or Appender(self._file)
                 file.write(line + b"\n")
+                count += 1
+                self._arrivals.write(arrival(count, self._file.name))
             self._stop.wait(self._interval)
 
     def _poll(self) -> bytes:

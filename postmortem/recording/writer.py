@@ -5,10 +5,11 @@ host itself can lose it, so there is no fsync after each line (it would block fo
 """
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["Appender", "Table"]
+__all__ = ["Appender", "Table", "arrival", "arrivals_file"]
 
 
 class Appender:
@@ -35,17 +36,34 @@ class Appender:
 
 
 class Table:
-    """A CSV file with a header; a row's missing values are empty cells."""
+    """A CSV file with a header, made with its first row; a row's missing values are empty cells."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self._columns = tuple(columns)
-        self._file = Appender(path)
-        self._file.write((",".join(self._columns) + "\n").encode())
+        self._path, self._columns = path, tuple(columns)
+        self._file: Appender | None = None
 
     def add(self, row: dict[str, str | int]) -> None:
-        """Append one row in a single write."""
+        """Append one row in a single write. Raises OSError where the file cannot be made."""
+        if self._file is None:
+            self._file = Appender(self._path)
+            self._file.write((",".join(self._columns) + "\n").encode())
         self._file.write((",".join(str(row.get(name, "")) for name in self._columns) + "\n").encode())
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file, if there is one."""
+        if self._file is not None:
+            self._file.close()
+
+
+def arrivals_file(folder: Path) -> Appender:
+    """arrivals.csv of a run directory, with its header; several writers may share it."""
+    path = folder / "arrivals.csv"
+    file = Appender(path)
+    if not path.stat().st_size:
+        file.write(b"time,lines,file\n")
+    return file
+
+
+def arrival(lines: int, file: str) -> bytes:
+    """A row of arrivals.csv: now, a file of the run directory holds so many lines."""
+    return f"{time.time():.3f},{lines},{file}\n".encode()

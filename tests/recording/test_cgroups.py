@@ -101,6 +101,35 @@ def test_v1_writes_a_huge_number_where_there_is_no_limit(v1):
     assert found.limit() is None
 
 
+def test_v1_a_smaller_limit_beyond_the_containers_view_is_the_one_that_counts(v1):
+    found = cgroups.of_process(proc=v1)
+    assert found is not None
+    stat = found.path / "memory.stat"
+    stat.write_text(stat.read_text() + f"hierarchical_memory_limit {4 * GIB}\n")
+    assert found.limit() == 6 * GIB
+    assert found.limiting().binding_limit() == 4 * GIB
+    assert found.counters()["memory.max"] == 4 * GIB
+
+
+def test_v1_the_ancestor_that_owns_the_limit_is_the_one_that_is_watched(v1):
+    found = cgroups.of_process(proc=v1)
+    assert found is not None
+    stat = f"hierarchical_memory_limit {6 * GIB}\n"  # as the kernel hands it down
+    files = {"memory__usage_in_bytes": "1\n", "memory__limit_in_bytes": f"{NO_LIMIT_V1}\n", "memory__stat": stat}
+    _write(found.path / "inner", **files)
+    inner = cgroups.at(found.path / "inner")
+    assert inner is not None
+    assert inner.limit() is None
+    assert inner.binding_limit() == 6 * GIB
+    assert inner.limiting().path == found.path
+
+
+def test_time_lost_waiting_is_read_from_the_pressure_file(v2):
+    found = cgroups.of_process(proc=v2)
+    assert found is not None
+    assert found.stalled_us() == 1
+
+
 def test_a_process_without_a_memory_cgroup_has_none(tmp_path):
     assert cgroups.of_process(proc=_proc(tmp_path, "3:cpu:/\n", "")) is None
 

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postmortem.recording.sampler import Pace
+from postmortem.recording.pace import Pace
 
 GIB = 1 << 30
 
@@ -32,6 +32,19 @@ def test_near_the_limit_every_look_is_a_sample_and_looks_come_fast():
 def test_without_a_limit_the_interval_alone_counts():
     pace = Pace(0.5)
     assert [tenth for tenth in range(11) if pace.due(tenth / 10, tenth * GIB, None)] == [0, 5, 10]
+
+
+def test_samples_are_denser_while_tasks_wait_for_memory():
+    pace = Pace(1.0)
+    # A twentieth of the time is lost to waiting, while the use stands still: reclaim at the limit.
+    due = [n for n in range(17) if pace.due(n / 8, GIB, 100 * GIB, stalled_us=n * 6_250)]
+    assert due == [0, 2, 4, 6, 8, 10, 12, 14, 16]  # every quarter of a second, and no longer every whole one
+
+
+def test_waiting_for_memory_in_the_past_is_no_pressure_now():
+    pace = Pace(1.0)
+    due = [n for n in range(21) if pace.due(n / 10, GIB, 100 * GIB, stalled_us=60_000_000)]
+    assert due == [0, 10, 20]
 
 
 @given(st.lists(st.integers(0, 100 * GIB), min_size=2, max_size=60))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -59,8 +60,9 @@ def test_output_passes_through_on_its_own_stream_and_is_kept_in_the_log(tmp_path
 def test_lines_that_have_no_time_have_their_arrival_beside_the_log(tmp_path):
     begin = time.time()
     _record(tmp_path / "run", "sh", "-c", "echo one; sleep 0.4; echo two")
-    rows = [line.split() for line in (tmp_path / "run" / ".record" / "arrivals").read_text().splitlines()]
-    assert [int(count) for _, count in rows] == [1, 2]
+    header, *rows = [line.split(",") for line in (tmp_path / "run" / "arrivals.csv").read_text().splitlines()]
+    assert header == ["time", "lines", "file"]
+    assert [row[1:] for row in rows] == [["1", "run.log"], ["2", "run.log"]]
     assert float(rows[1][0]) - float(rows[0][0]) == pytest.approx(0.4, abs=0.2)
     assert float(rows[0][0]) >= begin - 0.01
 
@@ -79,7 +81,7 @@ def test_secrets_are_in_no_file(tmp_path):
     files = [file for file in (tmp_path / "run").rglob("*") if file.is_file()]
     everything = "".join(file.read_text() for file in files)
     assert "hidden" not in everything
-    assert json.loads((tmp_path / "run" / ".record" / "start.json").read_text())["environment"] == {"CUZK_MODE": "fast"}
+    assert json.loads((tmp_path / "run" / "start.json").read_text())["environment"] == {"CUZK_MODE": "fast"}
 
 
 def test_every_line_of_the_recorders_own_files_is_read_by_analyze(tmp_path):
@@ -112,6 +114,56 @@ def test_watching_a_process_ends_with_it(tmp_path):
     assert any(f",{sleeper.pid},sleep," in row for row in rows)
 
 
+def test_sigterm_ends_the_watching_and_what_was_seen_is_kept(tmp_path):
+    sleeper = subprocess.Popen(["sleep", "30"])
+    watching = subprocess.Popen([*RECORD, "-o", str(tmp_path / "run"), "--pid", str(sleeper.pid)])
+    _wait_for(tmp_path / "run" / "start.json")
+    watching.send_signal(signal.SIGTERM)
+    assert watching.wait(timeout=10) == 0
+    assert sleeper.poll() is None
+    sleeper.kill()
+    sleeper.wait()
+    assert f",{sleeper.pid},sleep," in (tmp_path / "run" / "processes.csv").read_text()
+
+
+def test_a_disk_that_is_full_costs_evidence_and_not_the_command(tmp_path):
+    def small_files() -> None:  # what the recorder may write; the command only passes its output on
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+    command = [*RECORD, "-o", str(tmp_path / "run"), "--", "sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x; exit 3"]
+    done = subprocess.run(command, check=False, capture_output=True, timeout=60, preexec_fn=small_files)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == b"x" * 100_000
+    assert (tmp_path / "run" / "run.log").stat().st_size == 2048
+
+
+@needs_cgroup
+def test_a_container_is_watched_to_its_end_and_its_state_kept(tmp_path, group, monkeypatch):
+    inner = group.path / "docker-abc"
+    inner.mkdir()
+    sleeper = subprocess.Popen(["sh", "-c", f"echo $$ > {inner}/cgroup.procs; exec sleep 30"])
+    (tmp_path / "bin").mkdir()
+    docker = tmp_path / "bin" / "docker"
+    state = '{"Status": "exited", "OOMKilled": true, "ExitCode": 137}'
+    docker.write_text(f"#!/bin/sh\ncase $3 in *Pid*) echo {sleeper.pid} ;; *) echo '{state}' ;; esac\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    for _ in range(200):
+        if (inner / "cgroup.procs").read_text():
+            break
+        time.sleep(0.02)
+    watching = subprocess.Popen([*RECORD, "-o", str(tmp_path / "run"), "--container", "cuzk-0"])
+    _wait_for(tmp_path / "run" / "memory.csv")
+    time.sleep(0.3)
+    sleeper.kill()
+    sleeper.wait()
+    _remove(inner)
+    assert watching.wait(timeout=10) == 0
+    assert '"ExitCode": 137' in (tmp_path / "run" / "container.json").read_text()
+    assert _column(tmp_path / "run" / "memory.csv", "memory.max")[0] == 240 * lab.MIB
+    assert f",{sleeper.pid},sleep," in (tmp_path / "run" / "processes.csv").read_text()
+
+
 @needs_cgroup
 def test_a_kill_by_the_limit_is_told_with_dense_samples_before_it(tmp_path, group):
     folder = tmp_path / "run"
@@ -129,6 +181,24 @@ def test_a_kill_by_the_limit_is_told_with_dense_samples_before_it(tmp_path, grou
 
 
 @needs_cgroup
+def test_a_burst_out_of_calm_finds_a_sample_from_just_before(tmp_path, group):
+    folder = tmp_path / "run"
+    burst = f"""
+import time, os
+open({str(group.path / "cgroup.procs")!r}, "w").write(str(os.getpid()))
+time.sleep(2.6)
+print(f"{{time.time():.3f}}", flush=True)
+b"x" * (400 << 20)
+"""
+    assert _record(folder, *_python(burst)).returncode == 137
+    began = float((folder / "run.log").read_text())
+    rows = zip(_column(folder / "memory.csv", "time"), _column(folder / "memory.csv", "oom_kill"), strict=True)
+    calm = [time for time, kills in rows if not kills]
+    assert began - calm[-1] <= 0.15
+    assert len(calm) <= 12  # in calm one a second is written; the move into the cgroup and the burst add some
+
+
+@needs_cgroup
 def test_samples_survive_a_kill_of_recorder_and_command_together(tmp_path, group):
     folder = tmp_path / "run"
     command = [*RECORD, "-o", str(folder), "--", *_python(_grow(group.path, mib_a_step=1, pause_s=0.02))]
@@ -138,7 +208,7 @@ def test_samples_survive_a_kill_of_recorder_and_command_together(tmp_path, group
     os.killpg(running.pid, signal.SIGKILL)  # its own session: the recorder and its command only
     died = time.time()
     running.wait(timeout=10)
-    assert died - _column(folder / "memory.csv", "time")[-1] <= 0.3
+    assert died - _column(folder / "memory.csv", "time")[-1] <= 0.2
     assert postmortem.analyze(folder).result.sources
 
 
@@ -171,6 +241,17 @@ while True:
 def _column(file: Path, name: str) -> list[float]:
     header, *rows = [line.split(",") for line in file.read_text().splitlines()]
     return [float(row[header.index(name)]) for row in rows]
+
+
+def _remove(group: Path) -> None:
+    for _ in range(100):
+        try:
+            group.rmdir()
+        except OSError:  # the dead are still being taken out
+            time.sleep(0.05)
+        else:
+            return
+    pytest.fail(f"{group} cannot be removed")
 
 
 def _wait_for(path: Path) -> None:

@@ -281,6 +281,7 @@ _WORDS: dict[str, Counter] = {
     "high": Counter("high"),
     "pids": Counter("pids"),
     "pss": Counter("pss", "process"),
+    **{name: Counter(name, "process") for name in ("pss_anon", "pss_file", "pss_shmem", "swap_pss")},
     "uss": Counter("uss", "process"),
     "rss_process": Counter("rss_process", "process"),
     "process_rss": Counter("rss_process", "process"),
@@ -288,6 +289,20 @@ _WORDS: dict[str, Counter] = {
     "host_total": Counter("host_total", "host"),
     "host_free": Counter("host_free", "host"),
     "host_available": Counter("host_available", "host"),
+    **{
+        f"host_{name}": Counter(name, "host")
+        for name in (
+            "anon",
+            "shmem",
+            "pagetables",
+            "slab",
+            "swap_total",
+            "swap_free",
+            "locked",
+            "unevictable",
+            "pinned",
+        )
+    },
     "free": Counter("host_free", "host"),
     "available": Counter("host_available", "host"),
     "avail": Counter("host_available", "host"),
