@@ -5,7 +5,7 @@ All sizes in the project are whole bytes. GiB = 2^30 bytes.
 
 import re
 
-__all__ = ["GIB", "KIB", "MIB", "format_duration", "format_gib", "parse_size"]
+__all__ = ["GIB", "KIB", "MIB", "format_duration", "format_fine", "format_gib", "parse_size"]
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -35,6 +35,13 @@ def format_gib(size_bytes: float, *, sign: bool = False) -> str:
     if size_bytes and abs(size_bytes) < GIB // 10:
         return f"{plus}{size_bytes / MIB:.1f} MiB"
     return f"{plus}{size_bytes / GIB:.1f} GiB"
+
+
+def format_fine(size_bytes: float) -> str:
+    """A size of which 2 % must be seen: whole MiB below 16 GiB (below a MiB: KiB), from there on GiB with one decimal."""
+    if size_bytes >= 16 * GIB:
+        return f"{size_bytes / GIB:,.1f} GiB"
+    return f"{size_bytes / MIB:,.0f} MiB" if size_bytes >= MIB or not size_bytes else f"{size_bytes / KIB:,.0f} KiB"
 
 
 def format_duration(seconds: float) -> str:

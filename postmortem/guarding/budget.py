@@ -3,14 +3,15 @@
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from postmortem.errors import UsageError
+from postmortem.guarding.configfile import ConfigFile
 from postmortem.units import GIB, MIB
 
 __all__ = ["BudgetPlace", "fill"]
 
 _FIELDS = re.compile(r"\{(budget(?:_bytes|_mib|_gib)?)\}")
+_UNITS = {"budget_mib": MIB, "budget_gib": GIB}
 
 
 def fill(template: str, budget: int) -> str:
@@ -26,16 +27,25 @@ class BudgetPlace:
     arguments: Sequence[str] = ()
     """Templates appended to the command; a template that is part of the command itself is filled in as well."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
-    file: Path | None = None
-    file_key: str = ""
+    file: ConfigFile | None = None
     file_template: str = "{budget}"
 
-    def check(self, command: Sequence[str]) -> None:
-        """Raise UsageError where the budget would reach nobody."""
-        texts = [*command, *self.arguments, *self.variables.values()]
-        if self.file is None and not any(_FIELDS.search(text) for text in texts):
+    def unit(self, command: Sequence[str]) -> int:
+        """The coarsest unit in which the budget is told, in bytes: steps finer than it would reach nobody.
+
+        Raises UsageError where the budget itself would reach nobody.
+        """
+        texts = [*command, *self.arguments, *self.variables.values(), *([self.file_template] if self.file else [])]
+        fields = {field for text in texts for field in _FIELDS.findall(text)}
+        if not fields:
             msg = "the budget would reach nobody: use --set '--budget={budget}', --set-env NAME={budget} or --set-file"
             raise UsageError(msg)
+        return max(_UNITS.get(field, 1) for field in fields)
+
+    def check(self) -> None:
+        """Raise UsageError where the file or the key is not there."""
+        if self.file is not None:
+            self.file.check()
 
     def command(self, command: Sequence[str], budget: int) -> list[str]:
         """The command for one attempt."""
@@ -46,30 +56,11 @@ class BudgetPlace:
         return {**base, **{name: fill(text, budget) for name, text in self.variables.items()}}
 
     def write_file(self, budget: int) -> None:
-        """Replace the key's value in its line of a TOML, YAML or JSON file; all else stays. Raises UsageError."""
-        if self.file is None:
-            return
-        # A key at the beginning of its line, its sign (= or :), and a value up to a comma, comment or the line's end.
-        pattern = re.compile(
-            rf"""^(\s*"?{re.escape(self.file_key)}"?\s*[=:]\s*)("[^"\n]*"|'[^'\n]*'|[^,#\n]*?)(\s*(?:,|#.*)?\s*)$""",
-            re.MULTILINE,
-        )
-        try:
-            text = self.file.read_text()
-        except OSError as error:
-            msg = f"--set-file {self.file}: {error.strerror}"
-            raise UsageError(msg) from error
-        found = pattern.findall(text)
-        if len(found) != 1:
-            msg = f"--set-file {self.file}: {len(found)} lines set {self.file_key!r}; exactly one is needed"
-            raise UsageError(msg)
-        value = fill(self.file_template, budget)
+        """Set the key in the file. Raises UsageError."""
+        if self.file is not None:
+            self.file.set(fill(self.file_template, budget))
 
-        def replaced(match: re.Match[str]) -> str:
-            quote = match[2][:1] if match[2][:1] in {'"', "'"} else ""
-            return f"{match[1]}{quote}{value}{quote}{match[3]}"
-
-        part = self.file.with_name(f".{self.file.name}.part")
-        part.write_text(pattern.sub(replaced, text))
-        part.chmod(self.file.stat().st_mode & 0o7777)
-        part.replace(self.file)
+    def restore_file(self) -> None:
+        """Put the file back as it was."""
+        if self.file is not None:
+            self.file.restore()

@@ -1,5 +1,6 @@
 """The next budget after a death: the one that the post-mortem supports, within bounds. All sizes in bytes."""
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 __all__ = ["LEAST_STEP", "MEMORY_DEATHS", "died_of_memory", "next_budget", "safe_budget"]
@@ -12,12 +13,27 @@ _UNSUPPORTED_STEP = 0.10
 """The step where the post-mortem knows no safe budget: the ladder that operators use."""
 
 
-def died_of_memory(returncode: int | None, oom_kills: int, result: dict[str, Any] | None) -> bool:
-    """Whether memory ended the command: it was killed (itself or, by a wrapper's word, its child) and the evidence says why."""
+def died_of_memory(
+    returncode: int | None, oom_kills: int, result: dict[str, Any] | None, ours: AbstractSet[int] | None = None
+) -> bool:
+    """Whether memory ended the command: it was killed (itself or, by a wrapper's word, its child) and the evidence says why.
+
+    The cgroup's count of kills alone can be of a neighbour's: it decides only where there is no analysis. `ours`: the
+    command's processes in the kernel's numbers, None where those are not known (in a container's pid namespace).
+    """
     if returncode not in {-_SIGKILL, 128 + _SIGKILL}:
         return False
-    how = result["ending"]["how"] if result else None
-    return how in MEMORY_DEATHS or oom_kills > 0
+    if result is None:
+        return oom_kills > 0
+    if returncode == -_SIGKILL and ours and _only_others(result.get("kills") or [], ours):
+        return False
+    return result["ending"]["how"] in MEMORY_DEATHS
+
+
+def _only_others(kills: list[dict[str, Any]], ours: AbstractSet[int]) -> bool:
+    """Whether the kernel's reports name victims, and none of them is ours."""
+    victims = {kill.get("pid") for kill in kills if kill.get("relevant", True)}
+    return bool(victims) and None not in victims and not victims & ours
 
 
 def safe_budget(result: dict[str, Any] | None) -> int | None:

@@ -1,102 +1,127 @@
-"""Allocating for real in a child process, chunk by chunk with every page touched, and stopping short of the limit.
-
-The child marks itself as the kernel's first victim, so that a misjudged step hits nobody else. It leaves nothing
-behind: its memory is anonymous mappings that end with it.
-"""
+"""Ordering memory chunk by chunk from a child process, and stopping short of the limit, or only at the child's death."""
 
 import dataclasses
-import mmap
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from postmortem.units import GIB, MIB
+from postmortem.errors import UsageError
+from postmortem.probing.holder import DONE, READY, Kind, serve
+from postmortem.units import GIB, KIB, MIB
 
-__all__ = ["Allocated", "allocate"]
+__all__ = ["Allocated", "Step", "Stopped", "allocate"]
 
-Kind = Literal["anon", "shared"]
-_MAP_POPULATE = 0x8000  # Linux on x86-64 and arm64; not in the mmap module before Python 3.10
-_FLAGS = {"anon": mmap.MAP_PRIVATE, "shared": mmap.MAP_SHARED}
+Stopped = Literal["short_of_limit", "killed", "refused"]
 _SMALLEST = MIB
-_DONE = b"\1"
-_FIRST_VICTIM = "1000"
+_LAST = 256 * KIB  # what a kill can cut off: within 0.05 % of 512 MiB
+_MOST_ANSWER = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """How to go on. Sizes in bytes."""
+
+    headroom: Callable[[], int]
+    """What is left, read again before each chunk."""
+    guard: int
+    """What is left alone."""
+    first_chunk: int = GIB
+    to_the_kill: bool = False
+    """Then on in small chunks until the kernel kills the child."""
+    procs: Path | None = None
+    """The cgroup.procs that the child enters."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Allocated:
     """What the child got. Sizes in bytes."""
 
-    kind: Kind
     size: int
-    killed: bool
-    """The child was killed before it was told to stop."""
+    stopped: Stopped
+    reason: str | None
+    """Why the system refused, in its own words."""
 
 
-def allocate(
-    kind: Kind, headroom: Callable[[], int], *, guard: int, first_chunk: int = GIB, at_end: Callable[[], None]
-) -> Allocated:
-    """Allocate until less than `guard` bytes of `headroom()` would be left; `at_end` runs while all is still held."""
-    orders_out, orders_in = os.pipe()
-    answers_out, answers_in = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(orders_in)
-        os.close(answers_out)
-        _child(kind, orders_out, answers_in)
-    os.close(orders_out)
-    os.close(answers_in)
+def allocate(kind: Kind, step: Step, *, ready: Callable[[], None], noted: Callable[[int], None]) -> Allocated:
+    """Allocate; `ready` runs when the child holds nothing yet, `noted` with what it holds whenever the step is a small one.
+
+    Raises UsageError where this kind cannot be had here.
+    """
+    child = _Child(kind, step.procs)
     try:
-        size, killed = _steps(headroom, guard, first_chunk, orders_in, answers_out)
-        at_end()
+        child.begin()
+        ready()
+        size, reason = _bulk(child, step)
+        noted(size)
+        while step.to_the_kill and not child.gone and reason is None:
+            reason = child.take(_LAST)
+            if reason is None and not child.gone:
+                size += _LAST
+                noted(size)
     finally:
-        os.close(orders_in)  # the child ends at the end of its orders
-        os.close(answers_out)
-        _, status = os.waitpid(pid, 0)
-    return Allocated(kind, size, killed or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL))
+        child.end()
+    if child.gone:
+        return Allocated(size, "killed", None)
+    return Allocated(size, "refused" if reason else "short_of_limit", reason)
 
 
-def _steps(headroom: Callable[[], int], guard: int, chunk: int, orders: int, answers: int) -> tuple[int, bool]:
-    size = 0
-    while chunk >= _SMALLEST:
+def _bulk(child: "_Child", step: Step) -> tuple[int, str | None]:
+    """Chunks of a quarter of the last one's size whenever the next would not fit or is refused."""
+    size, chunk, reason = 0, step.first_chunk, None
+    while chunk >= _SMALLEST and not child.gone:
         # Page tables come on top: 1/512 of what is mapped.
-        if headroom() < guard + chunk + chunk // 512:
+        if step.headroom() < step.guard + chunk + chunk // 512:
             chunk //= 4
+            reason = None
             continue
+        reason = child.take(chunk)
+        if reason is not None:
+            chunk //= 4
+        elif not child.gone:
+            size += chunk
+    return size, reason
+
+
+class _Child:
+    """The process that holds the memory, and the pipes to it."""
+
+    def __init__(self, kind: Kind, procs: Path | None) -> None:
+        self._kind = kind
+        self.gone = False
+        """It died, by the kernel's hand: it never ends by itself while its orders are open."""
+        orders_out, self._orders = os.pipe()
+        self._answers, answers_in = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._orders)
+            os.close(self._answers)
+            serve(kind, procs, orders_out, answers_in)
+        os.close(orders_out)
+        os.close(answers_in)
+
+    def begin(self) -> None:
+        """Wait until it is ready. Raises UsageError with its reason where it is not."""
+        answer = os.read(self._answers, _MOST_ANSWER)
+        if answer != READY:
+            why = answer.decode(errors="replace") or "the child process died before it began"
+            mend = "; on native Linux pinned memory is charged as shared memory: use --kind shared"
+            msg = f"--kind {self._kind}: {why}{mend if self._kind == 'pinned' else ''}"
+            raise UsageError(msg)
+
+    def take(self, size: int) -> str | None:
+        """Order `size` bytes: None where they were taken (or the child died of it), else why not."""
         try:
-            os.write(orders, chunk.to_bytes(8, "little"))
+            os.write(self._orders, size.to_bytes(8, "little"))
         except BrokenPipeError:
-            return size, True
-        answer = os.read(answers, 1)
-        if not answer:
-            return size, True
-        if answer != _DONE:  # the system refused the mapping
-            chunk //= 4
-            continue
-        size += chunk
-    return size, False
+            self.gone = True
+            return None
+        answer = os.read(self._answers, _MOST_ANSWER)
+        self.gone = not answer
+        return None if answer in {DONE, b""} else answer.decode(errors="replace")
 
-
-def _child(kind: Kind, orders: int, answers: int) -> None:
-    kept: list[mmap.mmap] = []
-    try:
-        Path("/proc/self/oom_score_adj").write_text(_FIRST_VICTIM)
-        while order := os.read(orders, 8):
-            size = int.from_bytes(order, "little")
-            try:
-                kept.append(_touched(kind, size))
-            except OSError:
-                os.write(answers, b"\0")
-            else:
-                os.write(answers, _DONE)
-    finally:
-        os._exit(0)  # a forked copy of the parent: its exit handlers and buffers are not ours
-
-
-def _touched(kind: Kind, size: int) -> mmap.mmap:
-    """A mapping of which each page was written: populated by the kernel, and then once a page by us."""
-    mapping = mmap.mmap(-1, size, flags=_FLAGS[kind] | mmap.MAP_ANONYMOUS | _MAP_POPULATE)
-    for offset in range(0, size, mmap.PAGESIZE):
-        mapping[offset] = 1
-    return mapping
+    def end(self) -> None:
+        """Close its orders, at which it ends, and wait for it: its memory is given back then."""
+        os.close(self._orders)
+        os.close(self._answers)
+        os.waitpid(self._pid, 0)

@@ -1,120 +1,117 @@
 """A probe's result: what the limits promise, what could be allocated, what the kernel charged beside it, and the budget to use."""
 
 import dataclasses
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from postmortem.probing import theory as theories
-from postmortem.probing.allocate import Kind, allocate
+from postmortem.probing.holder import Kind
+from postmortem.probing.measure import Measured, measure
 from postmortem.probing.theory import Theory
 from postmortem.recording import cgroups
-from postmortem.recording.cgroups import Cgroup
-from postmortem.units import GIB, MIB, format_gib
+from postmortem.recording.say import say as say_on_stderr
+from postmortem.units import format_fine
 
-__all__ = ["Measured", "Probe", "probe"]
-
-_GUARD_SHARE = 1 / 128  # of the limit: what is left free while probing
-_LEAST_GUARD = 2 * MIB
-_KERNEL_PARTS = ("kernel_stack", "pagetables", "percpu", "slab_reclaimable", "slab_unreclaimable", "vmalloc")
-
-
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """One kind of memory, measured. Sizes in bytes."""
-
-    kind: Kind
-    allocatable: int
-    overhead: int
-    """Charged beyond what was allocated: page tables and other kernel memory."""
-    kernel: int | None
-    """Of the overhead, what the cgroup's own counters call kernel memory; None where it has no such counter."""
-    killed: bool
-
-    @property
-    def kernel_per_gib(self) -> int | None:
-        """Kernel memory for each GiB allocated."""
-        return None if self.kernel is None or not self.allocatable else self.kernel * GIB // self.allocatable
+__all__ = ["Probe", "probe"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Probe:
     """Theory and, unless it was a dry run, measurements."""
 
+    time: dt.datetime
     theory: Theory
     measured: list[Measured]
 
     @property
+    def usable(self) -> int | None:
+        """The smallest amount that could be allocated, in bytes."""
+        return min((one.allocatable for one in self.measured), default=None)
+
+    @property
     def budget(self) -> int:
         """The smaller of theory and measurement, less the reserve, in bytes."""
-        least = min([self.theory.headroom, *(one.allocatable for one in self.measured)])
+        least = self.theory.headroom if self.usable is None else min(self.theory.headroom, self.usable)
         return max(0, least - self.theory.reserve)
 
     def to_dict(self) -> dict[str, Any]:
-        """For scripts: sizes in bytes."""
+        """For scripts, and for `analyze`: sizes in bytes, the time in UTC."""
         return {
             "schema": "postmortem-probe/1",
-            **dataclasses.asdict(self.theory),
+            "time": f"{self.time:%Y-%m-%dT%H:%M:%SZ}",
+            "limit": self.theory.limit,
+            "limited_by": self.theory.limited_by,
+            "used": self.theory.used,
+            "reclaimable": self.theory.reclaimable,
             "headroom": self.theory.headroom,
+            "headroom_of": self.theory.binding.where,
+            "limits": [{**dataclasses.asdict(one), "headroom": one.headroom} for one in self.theory.bounds],
             "reserve": self.theory.reserve,
-            "measured": [{**dataclasses.asdict(one), "kernel_per_gib": one.kernel_per_gib} for one in self.measured],
+            "measured": [
+                {**dataclasses.asdict(one), "killed": one.killed, "kernel_per_gib": one.kernel_per_gib}
+                for one in self.measured
+            ],
+            "usable": self.usable,
             "budget": self.budget,
         }
 
     def evidence(self) -> str:
         """One line that `analyze` reads, in the words of the probe that operators use."""
-        usable = f" usable={min(one.allocatable for one in self.measured)}B" if self.measured else ""
+        usable = f" usable={self.usable}B" if self.measured else ""
         overhead = f" overhead={max(one.overhead for one in self.measured)}B" if self.measured else ""
-        return f"memprobe: limit={self.theory.limit}B used={self.theory.used}B{usable}{overhead} budget={self.budget}B"
+        return (
+            f"{self.time:%Y-%m-%dT%H:%M:%SZ} memprobe: limit={self.theory.limit}B used={self.theory.used}B"
+            f"{usable}{overhead} budget={self.budget}B"
+        )
 
     def text(self) -> str:
-        """For people."""
-        where = self.theory.limited_by
-        lines = [
-            f"limit        {format_gib(self.theory.limit):>12}   {where}",
-            f"used before  {format_gib(self.theory.used):>12}   of it reclaimable {format_gib(self.theory.reclaimable)}",
-            f"headroom     {format_gib(self.theory.headroom):>12}   in theory",
-        ]
+        """For people, at 80 columns where the cgroups' paths allow it."""
+        return "".join(f"{name:<13}{size:>12}   {words}\n" for name, size, words in self._rows())
+
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
+        least, binding = self.theory.least, self.theory.binding
+        throttles = " (memory.high: slows down, does not kill)" if least.throttles else ""
+        yield "limit", format_fine(least.limit), f"{least.where}{throttles}"
+        yield "used before", format_fine(least.used), f"of it reclaimable {format_fine(least.reclaimable)}"
+        others = "" if binding == least else f"; {binding.where} has least left of {format_fine(binding.limit)}"
+        yield "headroom", format_fine(self.theory.headroom), f"in theory{others}"
         for one in self.measured:
-            beside = f"overhead {format_gib(one.overhead)}"
-            if one.kernel_per_gib is not None:
-                beside += f", kernel memory {format_gib(one.kernel_per_gib)} per GiB"
-            lines.append(f"allocatable  {format_gib(one.allocatable):>12}   {one.kind}, {beside}")
-        lines.append(
-            f"budget       {format_gib(self.budget):>12}   recommended; keeps {format_gib(self.theory.reserve)} in reserve"
-        )
-        return "\n".join(lines) + "\n"
+            yield from _measured_rows(one)
+        yield "budget", format_fine(self.budget), f"recommended; keeps {format_fine(self.theory.reserve)} in reserve"
 
 
-def probe(kinds: list[Kind], *, dry_run: bool = False) -> Probe:
-    """Read the limits of our own cgroup and, unless `dry_run`, allocate each kind up to them."""
+def _measured_rows(one: Measured) -> Iterator[tuple[str, str, str]]:
+    how = {
+        "short_of_limit": "stopped short of the limit",
+        "killed": f"killed in {one.killed_in}",
+        "refused": f"then refused: {one.reason}",
+    }
+    yield "allocatable", format_fine(one.allocatable), f"{one.kind}; {how[one.stopped]}"
+    yield (
+        "  overhead",
+        format_fine(one.overhead),
+        f"charged beside it; {format_fine(one.process)} of it before the start",
+    )
+    if one.kernel is not None and one.kernel_per_gib is not None:
+        yield "  kernel", format_fine(one.kernel), f"{format_fine(one.kernel_per_gib)} per GiB allocated"
+    if one.charged_anon is not None and one.charged_shared is not None:
+        shared = f"{format_fine(one.charged_shared)} as shared memory"
+        yield "  charged", format_fine(one.charged_anon), f"as anonymous memory, {shared}"
+
+
+def probe(
+    kinds: Sequence[Kind],
+    *,
+    dry_run: bool = False,
+    to_the_kill: bool = False,
+    say: Callable[[str], None] = say_on_stderr,
+) -> Probe:
+    """Read the limits of our own cgroup and, unless `dry_run`, allocate each kind up to them, or `to_the_kill`.
+
+    Raises UsageError where a kind cannot be had here, or where a kill could hit others.
+    """
     group = cgroups.of_process()
     theory = theories.read(group)
-    measured = [] if dry_run else [_measure(kind, group, theory) for kind in kinds]
-    return Probe(theory, measured)
-
-
-def _measure(kind: Kind, group: Cgroup | None, theory: Theory) -> Measured:
-    guard = max(_LEAST_GUARD, int(theory.limit * _GUARD_SHARE))
-    limiting = group.limiting() if group else None
-    before, after = _charges(limiting), (0, None)
-
-    def at_end() -> None:
-        nonlocal after
-        after = _charges(limiting)
-
-    first = min(GIB, max(MIB, theory.limit // 64))
-    got = allocate(kind, lambda: theories.read(group).headroom, guard=guard, first_chunk=first, at_end=at_end)
-    kernel = None if before[1] is None or after[1] is None else max(0, after[1] - before[1])
-    overhead = max(0, after[0] - before[0] - got.size) if limiting and theory.limited_by != "host" else kernel or 0
-    return Measured(kind, got.size, overhead, kernel, got.killed)
-
-
-def _charges(group: Cgroup | None) -> tuple[int, int | None]:
-    """What is charged and not reclaimable, and of it kernel memory."""
-    if group is None:
-        return 0, None
-    found = group.counters()
-    unreclaimable = found.get("memory.current", 0) - group.reclaimable()
-    if "kernel" in found:
-        return unreclaimable, found["kernel"]
-    parts = [found[name] for name in _KERNEL_PARTS if name in found]  # before 5.18 there is no sum
-    return unreclaimable, sum(parts) if parts else None
+    measured = [] if dry_run else [measure(kind, group, theory, to_the_kill=to_the_kill, say=say) for kind in kinds]
+    return Probe(dt.datetime.now(dt.UTC), theory, measured)

@@ -1,0 +1,69 @@
+"""The page of a guarded command: its attempts, what each budget came to, and the budget to write into the configuration."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from postmortem.guarding.outcome import Attempt, Guarded
+from postmortem.quantity import Quantity
+from postmortem.result import Ladder
+from postmortem.units import format_duration, format_fine
+from postmortem_reports.chips import chips, plain
+from postmortem_reports.policy import content_security_policy
+from postmortem_reports.svg_ladder import rung_bar
+
+__all__ = ["html"]
+
+_OUTCOMES = {"memory": "death", "finished": "calm"}
+
+
+def html(done: Guarded, version: str) -> str:
+    """The page as text, made by this `version`: it loads nothing, and links each attempt's own report, which lies beside it."""
+    css = "".join(_asset(name) for name in ("page.css", "fleet.css"))
+    return (
+        _environment()
+        .get_template("attempts.html.j2")
+        .render(
+            done=done,
+            command=" ".join(done.command),
+            outcomes=_OUTCOMES,
+            bar=_bar,
+            version=version,
+            policy=content_security_policy([], [css]),
+            css=Markup(css),  # noqa: S704 - our own
+        )
+    )
+
+
+def _bar(one: Attempt) -> Markup:
+    survives = {"memory": False, "finished": True}.get(one.ended)
+    peak = None if one.peak is None else _exact(one.peak)
+    limit = None if one.limit is None else _exact(one.limit)
+    return rung_bar(Ladder(budget=one.budget, survives=survives, peak=peak), limit)
+
+
+def _exact(size: int) -> Quantity:
+    return Quantity(low=size, best=size, high=size, basis="measured", lines=())
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("postmortem_reports") / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("postmortem_reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = {"chips": chips, "plain": plain, "fine": format_fine, "duration": format_duration}
+    made.filters.update(filters)  # pyright: ignore[reportUnknownMemberType]
+    return made
