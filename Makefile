@@ -67,5 +67,9 @@ lock: $(UV)
 	$(UV) pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet --upgrade -c requirements/run.txt -o requirements/dev.txt
 	$(UV) pip compile --group bench --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet --upgrade -c requirements/run.txt -o requirements/bench.txt
 
+bench: install-dev
+	$(UV) pip install --quiet --python $(VENV) --require-hashes -r requirements/bench.txt
+	$(BIN)/python -m benchmarks.run $(ARGS)
+
 clean:
 	rm -rf $(VENV) .tools dist build .ruff_cache .pytest_cache

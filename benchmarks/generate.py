@@ -83,8 +83,14 @@ def as_json(stamp: str, record: Record) -> str:
     return json.dumps({**whole, **({"span": spans[-1], "spans": spans} if spans else {})}, separators=(",", ":")) + "\n"
 
 
-def _members(fields: tuple[Field, ...]) -> dict[str, str | float]:
-    return {f.name: float(f.value) if f.value.replace(".", "").isdigit() else f.value for f in fields}
+def _members(fields: tuple[Field, ...]) -> dict[str, str | int | float]:
+    return {f.name: _member(f.value) for f in fields}
+
+
+def _member(value: str) -> str | int | float:
+    if value.isdigit():
+        return int(value)
+    return float(value) if value.replace(".", "").isdigit() else value
 
 
 FORMATS: dict[str, Callable[[str, Record], str]] = {"plain": plain, "ansi": ansi, "json": as_json}

@@ -24,6 +24,7 @@ _PRETTY_LOOK_BACK = 1 << 16
 _NEWLINE = 10
 _BLOCK = 1 << 18
 _SKIP_BYTES = 4 << 20
+_MOST_LINES = 1 << 20  # a table of lines takes many times the bytes of very short ones
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +75,7 @@ def chunks(
     line = 1
     for data, cut in _aligned(pieces, warn, size, min(longest, size)):
         chunk = Chunk(data, line, cut)
-        yield chunk
+        yield from _of_few_lines(chunk)
         line += chunk.lines
 
 
@@ -102,7 +103,7 @@ def exact(
         if len(data) < length:
             seen(data)
             if data:
-                yield Chunk(data, line, not data.endswith(b"\n"), place)
+                yield from _of_few_lines(Chunk(data, line, not data.endswith(b"\n"), place))
             return
         if not end and (end := _cut_at(data, size)):
             data = data[:end]
@@ -111,7 +112,7 @@ def exact(
         else:
             seen(data)
             chunk, length = Chunk(data, line, place=place), len(data)
-        yield chunk
+        yield from _of_few_lines(chunk)
         line, place = line + chunk.lines, place + length
 
 
@@ -134,6 +135,21 @@ def _overlong_at(
         length += len(here)
         data = b"" if end else read(place + length, _SKIP_BYTES)
     return Chunk(kept + b"\n" if end else kept, line, not end, place), length
+
+
+def _of_few_lines(chunk: Chunk) -> Iterator[Chunk]:
+    """A chunk of very short lines as several of at most about a million lines each."""
+    if chunk.lines <= _MOST_LINES:
+        yield chunk
+        return
+    data, line, start = chunk.data, chunk.first_line, 0
+    while start < len(data):
+        # No more bytes than lines that are allowed: the part ends with the last newline among them.
+        end = data.rfind(b"\n", start, start + _MOST_LINES) + 1 or data.find(b"\n", start) + 1 or len(data)
+        place = None if chunk.place is None else chunk.place + start
+        part = Chunk(data[start:end], line, chunk.cut and end == len(data), place)
+        yield part
+        line, start = line + part.lines, end
 
 
 def _too_long(data: bytes, longest: int) -> str:

@@ -75,6 +75,8 @@ class _DressSweeper:
     def read(self, lines: pl.DataFrame) -> tuple[list[tuple[str, pl.DataFrame]], pl.DataFrame]:
         """Rows of the lines that hold an event, and the lines (`line`, `text`) that need the careful way."""
         frames: list[tuple[str, pl.DataFrame]] = []
+        if not self._screen:
+            return [], lines.clear().select("line", "text")
         hits = self._hits(lines)
         unclear = hits["time"].is_null() | hits["event"].is_null()
         left = [hits.filter(unclear)]

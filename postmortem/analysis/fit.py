@@ -14,7 +14,6 @@ import dataclasses
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import lsq_linear
 
 __all__ = ["TERMS", "FitInput", "HeapFit", "Ramp", "features", "fit"]
 
@@ -179,6 +178,8 @@ class _Solved:
 
 def _solve(data: FitInput, ramp: Ramp, change: Floats, usable: Bools) -> _Solved:
     """Bounded least squares with Huber's weights: a handful of jumps must not carry the answer."""
+    from scipy.optimize import lsq_linear  # noqa: PLC0415 (a run without samples has no use for it)
+
     terms = np.diff(features(data.partitions, data.times, ramp), axis=0)[usable]
     goal = change[usable]
     gib = float(1 << 30)

@@ -6,7 +6,7 @@ from pathlib import Path
 from postmortem.recording.cgroups import Cgroup
 from postmortem.recording.files import pairs
 
-__all__ = ["Charges", "read", "reclaimable"]
+__all__ = ["Charges", "read"]
 
 _KERNEL_PARTS = ("kernel_stack", "pagetables", "percpu", "slab_reclaimable", "slab_unreclaimable", "vmalloc")
 
@@ -38,17 +38,6 @@ class Charges:
         )
 
 
-def reclaimable(group: Cgroup) -> int:
-    """Page cache that the kernel gives back before it kills, in bytes; mapped and dirty files are taken not to be.
-
-    `file_mapped` counts mapped shared memory too, in both versions: what the probe maps itself is no file.
-    """
-    found = group.counters()
-    mapped = max(0, found.get("file_mapped", 0) - found.get("shmem", 0))
-    held = mapped + found.get("file_dirty", 0) + found.get("file_writeback", 0)
-    return max(0, found.get("inactive_file", 0) + found.get("active_file", 0) - held)
-
-
 def read(group: Cgroup | None, *, proc: Path = Path("/proc")) -> Charges:
     """What is charged now."""
     if group is None or group.current() is None:
@@ -56,7 +45,7 @@ def read(group: Cgroup | None, *, proc: Path = Path("/proc")) -> Charges:
     found = group.counters()
     parts = [found[name] for name in _KERNEL_PARTS if name in found]
     return Charges(
-        total=found["memory.current"] - reclaimable(group),
+        total=found["memory.current"] - group.reclaimable(),
         anon=found.get("anon", found.get("rss")),
         shared=found.get("shmem", found.get("cache")),
         kernel=found.get("kernel", sum(parts) if parts else None),

@@ -3,7 +3,6 @@
 import dataclasses
 from pathlib import Path
 
-from postmortem.probing.charges import reclaimable
 from postmortem.recording.cgroups import NO_LIMIT, Cgroup
 from postmortem.recording.files import pairs
 
@@ -99,6 +98,6 @@ def read(group: Cgroup | None, *, proc: Path = Path("/proc")) -> Theory:
         least = min(high, NO_LIMIT if limit is None else limit)
         if least < NO_LIMIT:
             bounds.append(
-                Bound(str(one.path), least, one.current() or 0, reclaimable(one), throttles=high < (limit or NO_LIMIT))
+                Bound(str(one.path), least, one.current() or 0, one.reclaimable(), throttles=high < (limit or NO_LIMIT))
             )
     return Theory(bounds)

@@ -87,11 +87,14 @@ class Cgroup:
         return int(total) if found and total.isdecimal() else None
 
     def reclaimable(self) -> int:
-        """Page cache that the kernel gives back before it kills: file pages that are neither shmem, dirty nor mapped."""
+        """Page cache that the kernel gives back before it kills, in bytes; mapped and dirty files are taken not to be.
+
+        `file_mapped` counts mapped shared memory too, in both versions; that is on none of the lists.
+        """
         found = self.counters()
-        lists = found.get("inactive_file", 0) + found.get("active_file", 0)
-        held = sum(found.get(name, 0) for name in ("file_dirty", "file_writeback", "file_mapped"))
-        return max(0, lists - held)
+        mapped = max(0, found.get("file_mapped", 0) - found.get("shmem", 0))
+        held = mapped + found.get("file_dirty", 0) + found.get("file_writeback", 0)
+        return max(0, found.get("inactive_file", 0) + found.get("active_file", 0) - held)
 
     def lineage(self) -> list["Cgroup"]:
         """This cgroup and its ancestors as far as they can be seen, innermost first."""

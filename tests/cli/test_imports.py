@@ -64,7 +64,6 @@ def test_an_answer_in_json_of_a_small_log_loads_nothing_that_makes_pages_or_read
     assert names & A_SMALL_RUN_MAY_NOT_LOAD == set()
 
 
-@pytest.mark.xfail(strict=True, reason="analysis/fit.py loads scipy.optimize when it is imported, not when it fits")
 def test_a_small_log_without_samples_loads_no_scipy(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "run.log", 1 << 18)

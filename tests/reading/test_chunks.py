@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from postmortem.chunks import Chunk, chunks
 from postmortem.lines import lines_of
+from postmortem.sources import find
 
 
 def pieces(data, size):
@@ -57,3 +58,15 @@ def test_no_line_is_lost_whatever_the_bytes(data):
 @pytest.mark.parametrize("beginning", [b"x^", b"x\x9c", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"])
 def test_text_that_begins_like_compressed_data_stays_text(beginning):
     assert lines_of(Chunk(beginning + b" = 1\nb\n", 1))["text"][1] == "b"
+
+
+def test_a_chunk_of_very_short_lines_is_given_in_parts_of_a_million_lines(tmp_path):
+    data = b"\n" * 2_500_000 + b"a\n" * 10 + b"the end"
+    (tmp_path / "run.log").write_bytes(data)
+    plain = list(find([str(tmp_path / "run.log")])[0].chunks())
+    for found in (plain, list(chunks(iter([data]), print))):
+        assert b"".join(chunk.data for chunk in found) == data
+        assert max(chunk.lines for chunk in found) <= 1 << 20
+        firsts = [chunk.first_line for chunk in found]
+        assert firsts == [1 + data[: sum(len(c.data) for c in found[:n])].count(b"\n") for n in range(len(found))]
+        assert [chunk.cut for chunk in found] == [False] * (len(found) - 1) + [True]

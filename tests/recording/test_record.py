@@ -195,7 +195,8 @@ b"x" * (400 << 20)
     rows = zip(_column(folder / "memory.csv", "time"), _column(folder / "memory.csv", "oom_kill"), strict=True)
     calm = [time for time, kills in rows if not kills]
     assert began - calm[-1] <= 0.15
-    assert len(calm) <= 12  # in calm one a second is written; the move into the cgroup and the burst add some
+    # In calm one a second is written, not fifty; the move into the cgroup, the burst and a busy machine add some.
+    assert len(calm) <= 40
 
 
 @needs_cgroup

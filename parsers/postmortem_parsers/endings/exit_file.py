@@ -28,7 +28,7 @@ def _row(fields: dict[str, tuple[int, str]]) -> dict[str, object]:
         "time": stamp["time"],
         "line": line,
         "what": "exit_code",
-        "by": "daemon" if signal is not None else "wrapper",
+        "by": "daemon" if "signal" in fields else "wrapper",
         "code": code,
         "signal": signal if signal is not None else (code - 128 if code is not None and 128 < code <= 192 else None),
         "name": words[0].rsplit("/", 1)[-1] if words else None,
