@@ -17,6 +17,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -60,7 +61,9 @@ class Figures:
 
 def _once(figures: Figures, command: list[str]) -> None:
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    # To a real file: grep stops at the first hit when nobody can read the count.
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE)
     assert process.stderr is not None
     said = process.stderr.read()
     _, status, used = os.wait4(process.pid, 0)
