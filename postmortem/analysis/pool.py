@@ -212,9 +212,9 @@ def _take(buffers: collections.Counter[int], size: int) -> None:
 
 
 def _remove(buffers: collections.Counter[int], size: int, count: int) -> collections.Counter[int]:
-    """Remove up to `count` buffers, of this size first; what was removed, by size."""
+    """Remove up to `count` buffers, of this size first, then the smallest; what was removed, by size."""
     gone: collections.Counter[int] = collections.Counter()
-    for candidate in (size, *(s for s in list(buffers) if s != size)):
+    for candidate in (size, *sorted(buffers.keys() - {size})):
         here = min(buffers[candidate], count - gone.total())
         if here > 0:
             gone[candidate] = here

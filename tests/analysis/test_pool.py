@@ -233,3 +233,12 @@ def test_a_healthy_log_from_its_middle_on_is_replayed_in_stretches_as_line_by_li
             simple.evict(which)
     frame = table("pool", simple.rows[first:])
     assert told(replay(frame)) == told(line_by_line(frame))
+
+
+def test_which_buffers_a_correction_takes_does_not_depend_on_how_the_lines_before_were_replayed():
+    # Sizes come into the replay in another order than that of size; then the log states that more are idle.
+    rows = [{"op": "alloc", "size": size} for size in (LARGE, MIDDLE, SMALL, LARGE) * 20]
+    rows += [{"op": "checkin", "size": LARGE, "total": 20 * (2 * LARGE + MIDDLE + SMALL), "free_remaining": 1}]
+    rows += [{"op": "checkout", "size": LARGE, "free_remaining": 60}]
+    frame = table("pool", [{"time": n * 0.25, **row} for n, row in enumerate(rows)])
+    assert told(replay(frame)) == told(line_by_line(frame))
