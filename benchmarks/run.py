@@ -110,11 +110,11 @@ def _analyze(path: Path, *more: str) -> list[str]:
 def _tools(folder: Path, log: Path) -> dict[str, list[str]]:
     """Public tools that search for the same literals, as far as they are installed."""
     events = [pattern for event in load("cuzk").event for pattern in TextFormat().patterns(event)]
+    screens = [PLAIN.screen(pattern) for pattern in events]
     literals = folder / "literals.txt"
-    literals.write_text("\n".join(PLAIN.screen(pattern) for pattern in events) + "\n")
+    literals.write_text("\n".join(screens) + "\n")
     expression = folder / "expression.txt"
-    plain = (PLAIN.screen(pattern) for pattern in events)
-    expression.write_text("|".join(p.replace("(", "\\(").replace(")", "\\)").replace("'", ".") for p in plain))
+    expression.write_text("|".join(p.replace("(", "\\(").replace(")", "\\)").replace("'", ".") for p in screens))
     tools: dict[str, list[str]] = {}
     if rg := shutil.which("rg"):
         version = subprocess.run([rg, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from postmortem_parsers.timestamps import FIXED_STAMP
+
 __all__ = ["COLOURED", "PLAIN", "Dress"]
 
 _CODE = re.compile(r"\x1b\[[0-9;]*m")
-_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
 _TARGET_END = 3
 
 
@@ -59,7 +60,7 @@ class Dress(NamedTuple):
 
 
 PLAIN = Dress(
-    head=rf"^{_DATE} (?:TRACE|DEBUG| INFO) ",
+    head=rf"^{FIXED_STAMP} (?:TRACE|DEBUG| INFO) ",
     clock=0,
     lead=34,
     before_target="",
@@ -67,7 +68,7 @@ PLAIN = Dress(
     before_value="",
 )
 COLOURED = Dress(
-    head=rf"^\x1b\[2m{_DATE}\x1b\[0m \x1b\[3[0-9]m(?:TRACE|DEBUG| INFO)\x1b\[0m ",
+    head=rf"^\x1b\[2m{FIXED_STAMP}\x1b\[0m \x1b\[3[0-9]m(?:TRACE|DEBUG| INFO)\x1b\[0m ",
     clock=4,
     lead=51,
     before_target="\x1b[2m",

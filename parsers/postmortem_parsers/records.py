@@ -13,7 +13,7 @@ from postmortem_parsers.record_format import RecordFormat
 from postmortem_parsers.timestamps import parse_utc
 from postmortem_parsers.values import ABSENT
 
-__all__ = ["RecordReader", "RowMaker", "first_of", "skip"]
+__all__ = ["RecordReader", "RowMaker", "skip"]
 
 _MARK_WIDTH = 500
 _SKIPPED_WIDTH = 300
@@ -38,7 +38,7 @@ class RecordReader:
         records = self._dress.records(lines)
         if records.is_empty():
             return tables
-        found = first_of(records["text"], self._patterns).alias("event")
+        found = _first_of(records["text"], self._patterns).alias("event")
         alarm = records["text"].str.extract(self._dress.alarm).str.to_uppercase().alias("alarm")
         hits = records.with_columns(found, alarm).filter(found.is_not_null() | alarm.is_not_null())
         if hits.is_empty():
@@ -178,7 +178,7 @@ class RowMaker:
         return complete
 
 
-def first_of(text: pl.Series, patterns: list[str]) -> pl.Series:
+def _first_of(text: pl.Series, patterns: list[str]) -> pl.Series:
     """The leftmost of the patterns in each text; of those that begin alike, the one that stands first in the list."""
     if not patterns:  # A profile without events; polars then gives lists of no type.
         return pl.repeat(None, len(text), dtype=pl.String, eager=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["STAMP", "TIME_TYPE", "fixed_utc", "has_utc_time", "parse_utc", "utc_time"]
+__all__ = ["FIXED_STAMP", "STAMP", "TIME_TYPE", "fixed_utc", "has_utc_time", "parse_utc", "utc_time"]
 
 TIME_TYPE = pl.Datetime("us", "UTC")
 
 STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})"
-_FIXED = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
+FIXED_STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
 _AT_THE_BEGINNING = r'^(?: {0,2}|\{"(?:timestamp|time|ts)":\s?"|time="?|ts="?)(' + STAMP + ")"
 
 
@@ -25,7 +25,7 @@ def has_utc_time(text: pl.Series) -> pl.Series:
 
 def utc_time(text: pl.Series) -> pl.Series:
     """The time at each line's beginning; null where there is none or it is no real date."""
-    if text.str.contains(_FIXED).all():
+    if text.str.contains(f"^{FIXED_STAMP}").all():
         return fixed_utc(text)
     return parse_utc(text.str.extract(_AT_THE_BEGINNING))
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from postmortem.analysis.resident import Extraction, ResidentTable
+from postmortem.analysis.stretches import in_stretches
 from postmortem.model import MemoryModel
 from postmortem.result import Basis
 from postmortem.units import GIB
@@ -175,45 +176,32 @@ class _Corrections:
         self._low, self._high, self._sums = stated.low, stated.high, sums
         self._first = np.searchsorted(times, stated.times - _BESIDE, side="left")
         self._last = np.searchsorted(times, stated.times + _BESIDE, side="right")
+        self._correction = 0
         self.moved = np.zeros(len(stated), dtype=np.int64)
 
     def find(self) -> Ints:
         """One figure a statement."""
-        at, correction, length, one_by_one = 0, 0, _SHORTEST, _SHORTEST
-        while at < len(self.moved):
-            agree = self._agree(at, min(at + length, len(self.moved)), correction)
-            good = len(agree) if agree.all() else int(agree.argmin())
-            at += good
-            if good == len(agree):
-                length = min(2 * length, _LONGEST)
-                continue
-            one_by_one = min(2 * one_by_one, _LONGEST) if good < one_by_one else _SHORTEST
-            length = _SHORTEST
-            stop = min(at + one_by_one, len(self.moved))
-            correction = self._one_by_one(at, stop, correction)
-            at = stop
+        in_stretches(len(self.moved), self._agreeing, self._one_by_one, shortest=_SHORTEST, longest=_LONGEST)
         return self.moved
 
-    def _agree(self, start: int, stop: int, correction: int) -> Bools:
-        """Which statements fit a sum beside them, the correction added."""
+    def _agreeing(self, start: int, stop: int) -> int:
+        """How many statements fit a sum beside them, the correction added, before the first that does not."""
         first, last = self._first[start:stop], self._last[start:stop]
-        low, high = self._low[start:stop] - correction, self._high[start:stop] - correction
+        low, high = self._low[start:stop] - self._correction, self._high[start:stop] - self._correction
         agree = np.zeros(stop - start, dtype=bool)
         for step in range(min(_WIDEST, int((last - first).max(initial=0)) + 1)):
             value = self._sums[np.minimum(first + step, last)]
             agree |= (low <= value) & (value <= high)
-        return agree
+        return len(agree) if agree.all() else int(agree.argmin())
 
-    def _one_by_one(self, start: int, stop: int, correction: int) -> int:
-        """The correction after these statements."""
+    def _one_by_one(self, start: int, stop: int) -> None:
         span = slice(start, stop)
         columns = (v[span].tolist() for v in (self._low, self._high, self._first, self._last))
         for at, (low, high, first, last) in enumerate(zip(*columns, strict=True), start):
-            moves = (_distance(value + correction, low, high) for value in self._sums[first : last + 1].tolist())
-            move = min(moves, key=abs)
+            sums = self._sums[first : last + 1].tolist()
+            move = min((_distance(value + self._correction, low, high) for value in sums), key=abs)
             self.moved[at] = move
-            correction += move
-        return correction
+            self._correction += move
 
 
 def _distance(value: int, low: int, high: int) -> int:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from postmortem.analysis.nominal import MOST_SIZES, OPS, UNSTATED, Columns, Counts, Steps, columns, replay_nominal
+from postmortem.analysis.stretches import in_stretches
 from postmortem.units import format_gib
 
 __all__ = ["PoolReplay", "replay"]
@@ -98,48 +99,51 @@ def replay(rows: pl.DataFrame) -> PoolReplay:
 
 
 class _Replayer:
-    """Goes through the lines: in stretches while they are nominal, one by one for a while where one is not."""
+    """Goes through the lines: at once while they are nominal, one by one for a while where one is not."""
 
     def __init__(self, state: PoolReplay, lines: Columns, steps: Steps, numbers: npt.NDArray[np.int64]) -> None:
         self._state, self._lines, self._steps, self._numbers = state, lines, steps, numbers
-        # Moving between counts by size and counts by code takes as long as there are sizes.
-        self._shortest = max(32, len(lines.sizes))
+        self._counts: Counts | None = None
+        """What `state` holds, by size code; None while the state itself is at hand."""
+        self._left_out: list[int] = []
 
     def run(self) -> list[int]:
         """Replay all; the indices of lines that say nothing possible and have no step."""
-        left_out: list[int] = []
-        at, one_by_one, count = 0, self._shortest, len(self._numbers)
-        stretches = len(self._lines.sizes) <= MOST_SIZES
-        while at < count:
-            if stretches:
-                good = self._stretches(at)
-                one_by_one = min(2 * one_by_one, _LONGEST_STRETCH) if good < one_by_one else self._shortest
-                at += good
-            stop = min(at + one_by_one, count) if stretches else count
-            left_out += [i for i in range(at, stop) if not self._one(i)]
-            at = stop
-        return left_out
+        count, sizes = len(self._numbers), len(self._lines.sizes)
+        if sizes > MOST_SIZES:
+            self._one_by_one(0, count)
+        else:
+            # Moving between counts by size and counts by code takes as long as there are sizes.
+            in_stretches(count, self._at_once, self._one_by_one, shortest=max(32, sizes), longest=_LONGEST_STRETCH)
+        self._put_back()
+        return self._left_out
 
-    def _stretches(self, at: int) -> int:
-        """Replay nominal lines from `at` on; how many."""
+    def _at_once(self, start: int, stop: int) -> int:
+        part = self._lines.part(start, stop)
+        counts = self._counts = self._counts or self._taken_out()
+        good = replay_nominal(part, counts, self._steps, start, largest=_LARGEST, rounding=_ROUNDING)
+        totals = part.total[:good]
+        self._state.sized = self._state.sized or bool(((totals > 0) & (totals <= _LARGEST)).any())
+        return good
+
+    def _one_by_one(self, start: int, stop: int) -> None:
+        self._put_back()
+        self._left_out += [i for i in range(start, stop) if not self._one(i)]
+
+    def _taken_out(self) -> Counts:
         state, sizes = self._state, self._lines.sizes
         idle, other_idle = _by_code(state.idle, sizes)
         used, other_used = _by_code(state.in_use, sizes)
-        counts = Counts(idle, used, state.ever, _counted(other_idle), _counted(other_used))
-        start, length = at, self._shortest
-        while at < len(self._numbers):
-            stop = min(at + length, len(self._numbers))
-            part = self._lines.part(at, stop)
-            good = replay_nominal(part, counts, self._steps, at, largest=_LARGEST, rounding=_ROUNDING)
-            totals = part.total[:good]
-            state.sized = state.sized or bool(((totals > 0) & (totals <= _LARGEST)).any())
-            at += good
-            if at < stop:
-                break
-            length = min(2 * length, _LONGEST_STRETCH)
+        return Counts(idle, used, state.ever, _counted(other_idle), _counted(other_used))
+
+    def _put_back(self) -> None:
+        counts, self._counts = self._counts, None
+        if counts is None:
+            return
+        state, sizes = self._state, self._lines.sizes
+        state.idle = _by_size(counts.idle, sizes) + _by_code(state.idle, sizes)[1]
+        state.in_use = _by_size(counts.used, sizes) + _by_code(state.in_use, sizes)[1]
         state.ever = counts.ever
-        state.idle, state.in_use = _by_size(idle, sizes) + other_idle, _by_size(used, sizes) + other_used
-        return at - start
 
     def _one(self, i: int) -> bool:
         """Replay one line, whatever it means; whether it has a step."""

@@ -96,9 +96,7 @@ def guard(
           -- cuzk-daemon --config cuzk.toml
     """  # noqa: D301 (click marks blocks that keep their lines by a real backspace)
     place = _place(arguments or [], variables or [], file)
-    if not 0.02 <= interval <= 3600:
-        msg = f"--interval {interval}: between 0.02 and 3600 seconds"
-        raise UsageError(msg)
+    options.check_interval(interval)
     fixed, most = _share("--step", step) if step else None, _share("--max-step", max_step)
     if most < _LEAST_STEP_PERCENT / 100:
         msg = f"--max-step {max_step}: at least {_LEAST_STEP_PERCENT}%, which is the least step"

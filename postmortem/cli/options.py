@@ -8,7 +8,7 @@ from postmortem.cli.output import FORMATS
 from postmortem.errors import UsageError
 from postmortem.units import parse_size
 
-__all__ = ["chosen_formats", "moment", "size", "zone"]
+__all__ = ["check_interval", "chosen_formats", "moment", "profile", "size", "zone"]
 
 _ZONE = re.compile(r"([+-])(\d\d):?(\d\d)")
 
@@ -36,6 +36,13 @@ def size(option: str, text: str | None) -> int | None:
         msg = f"{option}: a size above zero is needed, not {text!r}"
         raise UsageError(msg)
     return value
+
+
+def check_interval(seconds: float) -> None:
+    """Raise UsageError where samples cannot be that far apart."""
+    if not 0.02 <= seconds <= 3600:
+        msg = f"--interval {seconds}: between 0.02 and 3600 seconds"
+        raise UsageError(msg)
 
 
 def zone(text: str | None) -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from postmortem.cli import options
 from postmortem.errors import UsageError
 from postmortem.units import MIB
 
@@ -119,9 +120,7 @@ def _check(
     if sum([bool(command), pid is not None, cgroup is not None, container is not None]) != 1:
         msg = "give one of: a command behind --, --pid PID, --cgroup PATH, --container NAME"
         raise UsageError(msg)
-    if not 0.02 <= interval <= 3600:
-        msg = f"--interval {interval}: between 0.02 and 3600 seconds"
-        raise UsageError(msg)
+    options.check_interval(interval)
 
 
 def _closing(done: "Recording") -> str:

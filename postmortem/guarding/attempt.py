@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from postmortem.guarding.budget import BudgetPlace
 from postmortem.guarding.ladder import died_of_memory, safe_budget
 from postmortem.guarding.outcome import Attempt, Ended
 from postmortem.recording import session
+from postmortem.recording.report import ANALYZE
 from postmortem.recording.say import say
 from postmortem.recording.session import Recording
 
@@ -100,7 +100,7 @@ def _analysed(
     folder: Path, page: Path, budget: int, profile: str | None, stopping: Callable[[], bool]
 ) -> dict[str, Any] | None:
     """The analysis as plain values, its page written; None where it failed or we are stopping."""
-    command = [sys.executable, "-m", "postmortem", "analyze", str(folder), "--budget", str(budget)]
+    command = [*ANALYZE, str(folder), "--budget", str(budget)]
     command += ["--format", "html,json", "-o", str(page), *(["--profile", profile] if profile else [])]
     running = subprocess.Popen(  # noqa: S603 (our own command)
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

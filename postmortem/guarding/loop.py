@@ -1,9 +1,7 @@
 """The attempts: run, look why it died, and run again with a smaller budget while memory is the reason."""
 
-import contextlib
 import signal
-from collections.abc import Callable, Generator
-from types import FrameType
+from collections.abc import Callable
 
 from postmortem.errors import PostmortemError, UsageError
 from postmortem.guarding import attempt
@@ -11,6 +9,7 @@ from postmortem.guarding.attempt import Plan
 from postmortem.guarding.ladder import next_budget
 from postmortem.guarding.outcome import Attempt, Guarded
 from postmortem.recording import scrub
+from postmortem.recording.signals import noted
 from postmortem.units import format_fine
 
 __all__ = ["guard"]
@@ -43,7 +42,9 @@ def _attempts(plan: Plan, unit: int, say: Callable[[str], None]) -> Guarded:
     attempts: list[Attempt] = []
     budget = plan.budget // unit * unit
     command = scrub.command(plan.command)
-    with _noting_stops() as told:
+    # A signal between two attempts ends the loop, with its report, and not us; while the command runs, the recorder
+    # passes signals on to it.
+    with noted(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as told:
         while True:
             made = attempt.run(plan, len(attempts) + 1, budget, lambda: bool(told))
             attempts.append(made)
@@ -61,23 +62,3 @@ def _next_words(made: Attempt, lower: int) -> str:
     known = f"safe budget {format_fine(made.safe_budget)}" if made.safe_budget is not None else "no safe budget known"
     died = f"attempt {made.number} died of memory with budget {format_fine(made.budget)}"
     return f"{died} ({known}); again with {format_fine(lower)}"
-
-
-@contextlib.contextmanager
-def _noting_stops() -> Generator[list[int]]:
-    """While this lasts, a signal between two attempts ends the loop, with its report, and not us.
-
-    While the command runs, the recorder passes signals on to it.
-    """
-    told: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        del frame
-        told.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
-    try:
-        yield told
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

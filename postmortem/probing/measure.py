@@ -1,11 +1,9 @@
 """One measurement: a kind of memory allocated for real, and what the kernel charged for it meanwhile."""
 
-import contextlib
 import dataclasses
 import mmap
 import signal
-from collections.abc import Callable, Generator
-from types import FrameType
+from collections.abc import Callable
 
 from postmortem.probing import cage, charges
 from postmortem.probing import theory as theories
@@ -15,6 +13,7 @@ from postmortem.probing.charges import Charges
 from postmortem.probing.holder import Kind
 from postmortem.probing.theory import HOST, Theory
 from postmortem.recording.cgroups import Cgroup
+from postmortem.recording.signals import handled
 from postmortem.units import GIB, MIB, format_fine
 
 __all__ = ["Measured", "measure"]
@@ -92,7 +91,7 @@ def measure(
         return _measured(kind, counters, allocate(kind, step, ready=counters.ready, noted=counters.noted), None)
     lineage = group.lineage() if group else []
     cage.check_killable(lineage)
-    with _ending_by_exception(), cage.cage(group, _cage_limit(theory)) as made:
+    with handled([signal.SIGTERM], _end), cage.cage(group, _cage_limit(theory)) as made:
         cage.check_swap(made)
         say(_announcement(made, _cage_limit(theory)))
         groups = [made.group, *lineage] if made.group else lineage
@@ -139,16 +138,6 @@ def _announcement(made: Cage, limit: int) -> str:
     )
 
 
-@contextlib.contextmanager
-def _ending_by_exception() -> Generator[None]:
-    """While this lasts, SIGTERM ends us through the cleaning-up, as Ctrl-C does."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        del frame
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _end(number: int) -> None:
+    """End through the cleaning-up, as Ctrl-C does."""
+    raise SystemExit(128 + number)

@@ -7,9 +7,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Generator, Mapping, Sequence
-from types import FrameType
 
 from postmortem.errors import InputError
+from postmortem.recording.signals import handled
 from postmortem.recording.writer import Appender, arrival
 
 __all__ = ["Child", "exit_code", "passed_on"]
@@ -113,17 +113,12 @@ def passed_on(child: Child) -> Generator[list[int]]:
     """
     sent: list[int] = []
 
-    def forward(number: int, frame: FrameType | None) -> None:
-        del frame
+    def forward(number: int) -> None:
         sent.append(number)
         if number == signal.SIGINT and os.isatty(0):
             return
         with contextlib.suppress(ProcessLookupError):
             child.process.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in (*_PASSED, signal.SIGINT)}
-    try:
+    with handled((*_PASSED, signal.SIGINT), forward):
         yield sent
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
 from postmortem import __version__
 from postmortem.errors import InputError, NotFoundError, UsageError
@@ -20,6 +19,7 @@ from postmortem.recording.kmsg import KernelLog
 from postmortem.recording.sampler import Sampler
 from postmortem.recording.say import say
 from postmortem.recording.shares import Shares
+from postmortem.recording.signals import noted
 from postmortem.recording.writer import Appender, arrivals_file
 
 __all__ = ["Recording", "new_folder", "record", "watch"]
@@ -107,7 +107,7 @@ def watch(folder: Path, *, pid: int | None = None, path: Path | None = None, int
     pids = given.pids if given else (lambda: processes.tree(pid or 0))
     group = find()
     before = _kills(group)
-    with _told_to_stop() as told, _sampling(folder, find, pids, interval_s, kernel) as it:
+    with noted(signal.SIGINT, signal.SIGTERM) as told, _sampling(folder, find, pids, interval_s, kernel) as it:
         _describe(folder, startup.of_process(pid, group, kernel.reason or "readable"))
         while not told and (processes.alive(pid) if pid is not None else path is not None and path.exists()):
             time.sleep(_WATCH_S)
@@ -122,23 +122,6 @@ def _open_logs(folder: Path) -> tuple[Appender, Appender]:
     except OSError as error:
         msg = f"cannot write into {folder}: {error.strerror}"
         raise InputError(msg) from error
-
-
-@contextlib.contextmanager
-def _told_to_stop() -> Generator[list[int]]:
-    """While this lasts, SIGINT and SIGTERM do not end us; the list collects them."""
-    told: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        del frame
-        told.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield told
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -5,13 +5,12 @@ own, and the pause is two hundred times what the last round took.
 """
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
 
 from postmortem.recording import processes
+from postmortem.recording.aside import Aside
 from postmortem.recording.writer import Table
 
 __all__ = ["Shares"]
@@ -22,22 +21,13 @@ _PAUSE_TIMES = 200
 _PATIENCE_S = 1.0
 
 
-class Shares:
+class Shares(Aside):
     """Writes shares.csv until left; no file where nothing can be read."""
 
     def __init__(self, folder: Path, pids: Callable[[], list[int]], *, every_s: float = _EVERY_S) -> None:
         self._pids, self._every = pids, every_s
         self._table = Table(folder / "shares.csv", ("time", "pid", "name", *processes.SHARE_COLUMNS))
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="shares", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(_PATIENCE_S)
+        super().__init__("shares", _PATIENCE_S)
 
     def _run(self) -> None:
         pause = min(_FIRST_S, self._every)

@@ -2,12 +2,11 @@
 
 import http.client
 import json
-import threading
 from pathlib import Path
-from typing import Self
 from urllib.parse import urlsplit
 
 from postmortem.errors import UsageError
+from postmortem.recording.aside import Aside
 from postmortem.recording.writer import Appender, arrival, arrivals_file
 
 __all__ = ["StatusPoll"]
@@ -16,7 +15,7 @@ _PATIENCE_S = 2.0
 _LARGEST = 1 << 20
 
 
-class StatusPoll:
+class StatusPoll(Aside):
     """Polls until left; a daemon that does not answer leaves no line. Raises UsageError on other than http:// URLs."""
 
     def __init__(self, url: str, folder: Path, interval_s: float) -> None:
@@ -29,16 +28,7 @@ class StatusPoll:
         self._file = folder / "status.jsonl"
         self._arrivals = arrivals_file(folder)
         self._interval = interval_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(_PATIENCE_S)
+        super().__init__("status", _PATIENCE_S)
 
     def _run(self) -> None:
         file: Appender | None = None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from postmortem.guarding.outcome import Attempt, Guarded
@@ -13,6 +12,7 @@ from postmortem.quantity import Quantity
 from postmortem.result import Ladder
 from postmortem.units import format_duration, format_fine
 from postmortem_reports.chips import chips, plain
+from postmortem_reports.pages import asset, environment
 from postmortem_reports.policy import content_security_policy
 from postmortem_reports.svg_ladder import rung_bar
 
@@ -23,7 +23,7 @@ _OUTCOMES = {"memory": "death", "finished": "calm"}
 
 def html(done: Guarded, version: str) -> str:
     """The page as text, made by this `version`: it loads nothing, and links each attempt's own report, which lies beside it."""
-    css = "".join(_asset(name) for name in ("page.css", "fleet.css"))
+    css = "".join(asset(name) for name in ("page.css", "fleet.css"))
     return (
         _environment()
         .get_template("attempts.html.j2")
@@ -51,19 +51,5 @@ def _exact(size: int) -> Quantity:
 
 
 @cache
-def _asset(name: str) -> str:
-    return (files("postmortem_reports") / "assets" / name).read_text(encoding="utf-8")
-
-
-@cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("postmortem_reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    filters = {"chips": chips, "plain": plain, "fine": format_fine, "duration": format_duration}
-    made.filters.update(filters)  # pyright: ignore[reportUnknownMemberType]
-    return made
+    return environment(chips=chips, plain=plain, fine=format_fine, duration=format_duration)

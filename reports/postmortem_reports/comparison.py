@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from itertools import groupby
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +15,7 @@ from postmortem.compare import Comparison, Difference, Side
 from postmortem.units import format_gib
 from postmortem_reports import words
 from postmortem_reports.chips import chips, plain
+from postmortem_reports.pages import asset, environment
 from postmortem_reports.policy import content_security_policy
 from postmortem_reports.safe import table_cell, visible
 from postmortem_reports.svg_comparison import aligned_svg
@@ -55,7 +55,7 @@ def markdown(comparison: Comparison) -> str:
 
 def html(comparison: Comparison, a: Side, b: Side) -> str:
     """The page as text; timelines are drawn where both runs were analysed here."""
-    css = _asset("page.css") + _asset("fleet.css")
+    css = asset("page.css") + asset("fleet.css")
     pictures = [
         (title, picture)
         for title, at_kill in (("Aligned at the start", False), ("Aligned at the end", True))
@@ -110,18 +110,5 @@ def _figure(value: float, unit: str, *, sign: bool = False) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
-    return (files("postmortem_reports") / "assets" / name).read_text(encoding="utf-8")
-
-
-@cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("postmortem_reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(chips=chips, plain=plain, sentence=words.sentence)  # pyright: ignore[reportUnknownMemberType]
-    return made
+    return environment(chips=chips, plain=plain, sentence=words.sentence)

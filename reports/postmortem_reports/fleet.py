@@ -5,11 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import re
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from postmortem.fleet import Fleet, Machines
@@ -18,6 +17,7 @@ from postmortem_reports import format as figures_format
 from postmortem_reports import labels, words
 from postmortem_reports.chips import chips, plain
 from postmortem_reports.embed import as_script_text
+from postmortem_reports.pages import asset, environment
 from postmortem_reports.policy import content_security_policy
 from postmortem_reports.svg_fleet import margins_svg, months_svg, tone
 
@@ -43,7 +43,7 @@ STATUSES = {
 
 def render(fleet: Fleet, runs: pl.DataFrame) -> str:
     """The page as text. `runs` has the columns of `postmortem.batch.rows.RUNS`; the same arguments give the same text."""
-    boot, app, css = _asset("boot.js"), _asset("fleet.js"), _asset("page.css") + _asset("fleet.css")
+    boot, app, css = asset("boot.js"), asset("fleet.js"), asset("page.css") + asset("fleet.css")
     table = _table(runs)
     return (
         _environment()
@@ -171,11 +171,6 @@ def _report_code(report: str | None, name: str) -> str | int:
     return match[2] if match[1] == name else f"{match[1]}-{match[2]}"
 
 
-@cache
-def _asset(name: str) -> str:
-    return (files("postmortem_reports") / "assets" / name).read_text(encoding="utf-8")
-
-
 def _tenths(value: int | None) -> str:
     return "" if value is None else f"{value / 10:,.1f}"
 
@@ -190,14 +185,7 @@ def _when(minutes: int | None) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("postmortem_reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(  # pyright: ignore[reportUnknownMemberType] - jinja does not type its filters
+    return environment(
         chips=chips,
         plain=plain,
         size=figures_format.size,
@@ -211,4 +199,3 @@ def _environment() -> Environment:
         gib=_whole_gib,
         severity=lambda how: labels.SEVERITY[how],  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     )
-    return made

@@ -1,11 +1,10 @@
 """The result as one HTML file that needs nothing else: readable without scripts, live with them."""
 
 from functools import cache, partial
-from importlib.resources import files
 from typing import Any, Literal
 
 import polars as pl
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from postmortem.result import Evidence, PartitionLife, Result
@@ -16,6 +15,7 @@ from postmortem_reports.embed import as_script_text, bounded_result
 from postmortem_reports.figures import timeline_figure
 from postmortem_reports.moments import COUNTS, TABLE, moment_rows, notable_moments
 from postmortem_reports.overlays import Overlays, overlays
+from postmortem_reports.pages import asset, environment
 from postmortem_reports.policy import content_security_policy, digest
 from postmortem_reports.series import in_order, pack, thin
 from postmortem_reports.svg_arithmetic import arithmetic_svg
@@ -46,7 +46,7 @@ def render(
     page, `cdn` loads it from plotly's host, `file` from `PLOTLY_FILE` beside the page; without it the static pictures
     stay. `markdown` is offered for copying.
     """
-    boot, app, css = _asset("boot.js"), "\n".join(map(_asset, _SCRIPT_NAMES)), _asset("page.css")
+    boot, app, css = asset("boot.js"), "\n".join(map(asset, _SCRIPT_NAMES)), asset("page.css")
     library = plotly_source() if plotly_js == "inline" else ""
     policy = content_security_policy(
         [text for text in (boot, library, app) if text],
@@ -79,7 +79,7 @@ def _ours(text: str) -> Markup:
 @cache
 def plotly_source() -> str:
     """The vendored basic bundle of plotly.js (MIT, licence beside it)."""
-    return _asset(PLOTLY_FILE)
+    return asset(PLOTLY_FILE)
 
 
 def _library_url(plotly_js: PlotlyJs) -> str | None:
@@ -87,11 +87,6 @@ def _library_url(plotly_js: PlotlyJs) -> str | None:
         return None
     version = plotly_source()[:200].partition("(basic - minified) v")[2].split()[0]
     return PLOTLY_FILE if plotly_js == "file" else f"{_CDN}/plotly-basic-{version}.min.js"
-
-
-@cache
-def _asset(name: str) -> str:
-    return (files("postmortem_reports") / "assets" / name).read_text(encoding="utf-8")
 
 
 _VOCABULARY: dict[str, Any] = {
@@ -108,14 +103,7 @@ _VOCABULARY: dict[str, Any] = {
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("postmortem_reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(  # pyright: ignore[reportUnknownMemberType] - jinja does not type its filters
+    return environment(
         chips=chips,
         bound=figures_format.bound,
         plain=plain,
@@ -132,7 +120,6 @@ def _environment() -> Environment:
         part_kind=labels.part_kind,
         confidence=labels.confidence,
     )
-    return made
 
 
 def _context(result: Result, timeline: pl.DataFrame) -> dict[str, Any]:

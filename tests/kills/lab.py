@@ -21,6 +21,20 @@ from pathlib import Path
 MIB = 1 << 20
 NEEDED = 1 << 30
 VICTIM = Path(__file__).with_name("victim.py")
+MILL = """
+name = "mill"
+
+[[line]]
+regex = '^mill: may use (?P<budget>[0-9.]+ [KMG]iB)$'
+rows = [{ table = "budget", op = "init", fields = { total = "budget:size" } }]
+sample = ["2026-03-13T14:02:11Z mill: may use 200 MiB"]
+
+[[line]]
+regex = '^mill: job (?P<job>[0-9]+) ground in (?P<ms>[0-9]+) ms$'
+rows = [{ table = "work", op = "job_done", fields = { job = "job:text", ms = "ms:int" } }]
+sample = ["2026-03-13T14:02:12Z mill: job 7 ground in 60 ms"]
+"""
+"""The profile of the daemon that victim.py plays."""
 V1 = {
     "usage_in_bytes": "memory.usage_in_bytes",
     "limit_in_bytes": "memory.limit_in_bytes",

@@ -15,20 +15,6 @@ CLOSE = 0.03
 
 pytestmark = pytest.mark.cgroup
 
-MILL = """
-name = "mill"
-
-[[line]]
-regex = '^mill: may use (?P<budget>[0-9.]+ [KMG]iB)$'
-rows = [{ table = "budget", op = "init", fields = { total = "budget:size" } }]
-sample = ["2026-03-13T14:02:11Z mill: may use 200 MiB"]
-
-[[line]]
-regex = '^mill: job (?P<job>[0-9]+) ground in (?P<ms>[0-9]+) ms$'
-rows = [{ table = "work", op = "job_done", fields = { job = "job:text", ms = "ms:int" } }]
-sample = ["2026-03-13T14:02:12Z mill: job 7 ground in 60 ms"]
-"""
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _possible():
@@ -90,7 +76,7 @@ def test_page_tables_are_told_from_memory(run):
 
 def test_memory_that_each_job_loses_is_a_leak(run, tmp_path):
     profile = tmp_path / "mill.toml"
-    profile.write_text(MILL)
+    profile.write_text(lab.MILL)
     made = run("leak", limit_mib=256)
     found = postmortem.analyze(made.folder, profile=profile)
     assert_killed_by_its_limit(found, made)

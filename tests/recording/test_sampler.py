@@ -1,6 +1,7 @@
 """The sampler on a recorded version 2 tree, which this machine need not have."""
 
 import time
+from pathlib import Path
 
 import postmortem
 from postmortem.recording.cgroups import Cgroup
@@ -38,12 +39,17 @@ def _rows(file) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def test_the_ancestor_whose_limit_counts_is_sampled_under_the_kernels_names(tmp_path):
-    group = _tree(tmp_path)
+def _started(tmp_path, group) -> tuple[Path, Sampler]:
     run = tmp_path / "run"
     run.mkdir()
     sampler = Sampler(run, lambda: group, list)
     sampler.start()
+    return run, sampler
+
+
+def test_the_ancestor_whose_limit_counts_is_sampled_under_the_kernels_names(tmp_path):
+    group = _tree(tmp_path)
+    run, sampler = _started(tmp_path, group)
     time.sleep(0.3)
     sampler.stop()
     first = _rows(run / "memory.csv")[0]
@@ -62,10 +68,7 @@ def test_the_ancestor_whose_limit_counts_is_sampled_under_the_kernels_names(tmp_
 
 def test_a_limit_that_is_changed_is_written_again(tmp_path):
     group = _tree(tmp_path)
-    run = tmp_path / "run"
-    run.mkdir()
-    sampler = Sampler(run, lambda: group, list)
-    sampler.start()
+    run, sampler = _started(tmp_path, group)
     time.sleep(0.3)
     _write(group.path.parent, **{"memory.max": f"{8 * GIB}\n"})
     time.sleep(1.2)
@@ -76,10 +79,7 @@ def test_a_limit_that_is_changed_is_written_again(tmp_path):
 
 def test_under_pressure_five_samples_a_second_are_written(tmp_path):
     group = _tree(tmp_path)
-    run = tmp_path / "run"
-    run.mkdir()
-    sampler = Sampler(run, lambda: group, list)
-    sampler.start()
+    run, sampler = _started(tmp_path, group)
     for n in range(20):
         _pressure(group.path.parent, n * 50_000)  # all the time
         time.sleep(0.05)

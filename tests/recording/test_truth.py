@@ -20,20 +20,6 @@ pytestmark = pytest.mark.cgroup
 MIB = lab.MIB
 CLOSE = 0.03
 
-MILL = """
-name = "mill"
-
-[[line]]
-regex = '^mill: may use (?P<budget>[0-9.]+ [KMG]iB)$'
-rows = [{ table = "budget", op = "init", fields = { total = "budget:size" } }]
-sample = ["2026-03-13T14:02:11Z mill: may use 200 MiB"]
-
-[[line]]
-regex = '^mill: job (?P<job>[0-9]+) ground in (?P<ms>[0-9]+) ms$'
-rows = [{ table = "work", op = "job_done", fields = { job = "job:text", ms = "ms:int" } }]
-sample = ["2026-03-13T14:02:12Z mill: job 7 ground in 60 ms"]
-"""
-
 
 @pytest.fixture
 def recorded(tmp_path):
@@ -140,7 +126,7 @@ def test_page_tables(recorded):
 
 def test_memory_that_each_job_loses(recorded, tmp_path):
     profile = tmp_path / "mill.toml"
-    profile.write_text(MILL)
+    profile.write_text(lab.MILL)
     run, truth = recorded("leak", limit_mib=256)
     found = postmortem.analyze(run, profile=profile)
     _killed_by(found, 256)
