@@ -11,20 +11,23 @@ Terms are shares of what the profile says a partition needs, so that circuits of
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TERMS", "FitInput", "HeapFit", "Ramp", "features", "fit"]
+__all__ = ["TERMS", "FitInput", "HeapFit", "Ramp", "features", "fit", "heap_of_each", "overlaps"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 TERMS = ("pinned_start", "pinned_age", "unpinned_start", "unpinned_age")
 _NEVER = 1e18
 _MIN_INTERVALS = 5
 _MAX_SHARE = 1.5  # no partition takes more than half again of what it is known to need
 _MAX_SAMPLES = 4000
+_MOST_PAIRS = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,13 +55,6 @@ class Partitions:
     pinned: Bools
     need: Floats
     """Bytes that the profile says one needs in all (a, b, c and the rest)."""
-
-    def only(self, index: int) -> "Partitions":
-        """One of them."""
-        one = slice(index, index + 1)
-        return Partitions(
-            self.start[one], self.synth_end[one], self.returned[one], self.end[one], self.pinned[one], self.need[one]
-        )
 
     @property
     def typical_synthesis(self) -> float:
@@ -104,21 +100,50 @@ def features(partitions: Partitions, times: Floats, ramp: Ramp) -> Floats:
     """(times x terms): bytes of need of live partitions, and the same weighted by how far each has grown.
 
     A partition counts from the start of its synthesis until prove_start returns and its a, b and c are given back.
+    `times` may have any order.
     """
-    columns = np.zeros((len(times), len(TERMS)))
-    typical = partitions.typical_synthesis
-    for i in range(len(partitions.start)):
-        start, ended = partitions.start[i], min(partitions.returned[i], partitions.end[i])
-        alive = (times >= start) & (times < ended)
-        if not alive.any():
-            continue
-        synthesis = partitions.synth_end[i] - start if partitions.synth_end[i] < _NEVER else typical
-        growth_s = max(ramp.value * synthesis if ramp.of_synthesis else ramp.value, 0.5)
-        grown = np.clip((np.minimum(times, partitions.synth_end[i]) - start) / growth_s, 0.0, 1.0)
-        first = 0 if partitions.pinned[i] else 2
-        columns[:, first] += alive * partitions.need[i]
-        columns[:, first + 1] += alive * grown * partitions.need[i]
-    return columns
+    columns = np.zeros((len(TERMS), len(times)))
+    for part, at in overlaps(partitions.start, np.minimum(partitions.returned, partitions.end), times):
+        need, first = partitions.need[part], np.where(partitions.pinned[part], 0, 2)
+        grown = _grown(partitions, ramp, part, times[at])
+        for term in range(0, len(TERMS), 2):
+            here = first == term
+            columns[term] += np.bincount(at[here], need[here], len(times))
+            columns[term + 1] += np.bincount(at[here], grown[here] * need[here], len(times))
+    return columns.T
+
+
+def heap_of_each(partitions: Partitions, part: Ints, times: Floats, ramp: Ramp, shares: Floats) -> Floats:
+    """Bytes of heap of the partitions `part` (indices), each at its own one of `times`, while it is alive."""
+    first = np.where(partitions.pinned[part], 0, 2)
+    return partitions.need[part] * (shares[first] + shares[first + 1] * _grown(partitions, ramp, part, times))
+
+
+def _grown(partitions: Partitions, ramp: Ramp, part: Ints, times: Floats) -> Floats:
+    """How much of its heap (0…1) each partition of `part` has at its moment."""
+    start, ended = partitions.start[part], partitions.synth_end[part]
+    synthesis = np.where(ended < _NEVER, ended - start, partitions.typical_synthesis)
+    growth_s = np.maximum(ramp.value * synthesis if ramp.of_synthesis else ramp.value, 0.5)
+    return np.clip((np.minimum(times, ended) - start) / growth_s, 0.0, 1.0)
+
+
+def overlaps(start: Floats, end: Floats, times: Floats) -> Iterator[tuple[Ints, Ints]]:
+    """All pairs (interval, moment) with start <= moment < end, as two arrays of indices, some millions at once.
+
+    Takes as long as there are pairs: a few for each moment, however many intervals there are.
+    """
+    order = np.argsort(times, kind="stable")
+    first, last = (np.searchsorted(times[order], edge, side="left") for edge in (start, end))
+    hit = np.flatnonzero(last > first)
+    counts = np.zeros(len(hit) + 1, dtype=np.int64)
+    np.cumsum(last[hit] - first[hit], out=counts[1:])
+    begin = 0
+    while begin < len(hit):
+        stop = max(begin + 1, int(np.searchsorted(counts, counts[begin] + _MOST_PAIRS, side="right")) - 1)
+        lengths = np.diff(counts[begin : stop + 1])
+        within = np.arange(counts[stop] - counts[begin]) - np.repeat(counts[begin:stop] - counts[begin], lengths)
+        yield np.repeat(hit[begin:stop], lengths), order[np.repeat(first[hit[begin:stop]], lengths) + within]
+        begin = stop
 
 
 def fit(data: FitInput) -> HeapFit | None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from postmortem.analysis.account import Account
-from postmortem.analysis.fit import features
+from postmortem.analysis.fit import features, heap_of_each, overlaps
 from postmortem.analysis.resident import resident_at
 from postmortem.analysis.state import Replays, partitions, pool_at
 from postmortem.result import Part
@@ -18,7 +18,6 @@ __all__ = ["closed", "timeline"]
 Floats = npt.NDArray[np.float64]
 _NEVER = 1e18
 _MOST_ROWS = 20_000
-_MOST_WORK = 30_000_000  # partitions x moments that are worked through one by one
 
 
 def timeline(
@@ -131,18 +130,16 @@ def _working(replays: Replays, account: Account, times: Floats, in_use: Floats) 
         np.sort(arrays.end), times, side="right"
     )
     full = replays.lives["full"].cast(pl.Float64).to_numpy()
-    if len(times) * len(arrays.start) > _MOST_WORK:
-        reserved = np.full(len(times), float(full.max(initial=0.0))) * alive
-        return heap, np.minimum(in_use, np.maximum(reserved - heap, 0)), alive.astype(float)
-    holders = np.zeros(len(times))
-    for i in np.flatnonzero(arrays.pinned):
-        holders += (times >= arrays.start[i]) & (times < arrays.returned[i])
+    pinned = np.flatnonzero(arrays.pinned)
+    spans = arrays.start[pinned], arrays.returned[pinned]
+    holders = sum((np.bincount(at, minlength=len(times)) for _, at in overlaps(*spans, times)), np.zeros(len(times)))
     share = in_use / np.maximum(holders, 1)
     covered = np.zeros(len(times))
-    for i in np.flatnonzero(arrays.pinned):
-        here = (times >= arrays.start[i]) & (times < arrays.returned[i])
-        own = features(arrays.only(int(i)), times[here], ramp) @ shares
-        covered[here] += np.minimum(share[here], np.maximum(full[i] - own, 0))
+    for which, at in overlaps(*spans, times):
+        part = pinned[which]
+        # A partition that the log ended before its buffers came back holds no heap of its own.
+        own = np.where(times[at] < arrays.end[part], heap_of_each(arrays, part, times[at], ramp, shares), 0.0)
+        covered += np.bincount(at, np.minimum(share[at], np.maximum(full[part] - own, 0)), len(times))
     return heap, np.minimum(covered, in_use), alive.astype(float)
 
 
