@@ -17,8 +17,9 @@ import polars as pl
 
 from postmortem.chunks import Chunk
 from postmortem.lines import clean, lines_of, raw_lines
-from postmortem.schema import KEYS, TABLES, empty
+from postmortem.schema import KEYS, TABLES
 from postmortem.sources import Stream
+from postmortem.spill import Gathering, LongTable, Spill
 from postmortem_parsers.interface import Context, Head, Parser, Sweeping, Swept, Tables
 from postmortem_parsers.timestamps import has_utc_time, utc_time
 
@@ -61,7 +62,7 @@ class SourceInfo:
 class Reading:
     """All tables of a run and where they came from."""
 
-    tables: dict[str, pl.DataFrame]
+    tables: dict[str, pl.DataFrame | LongTable]
     """Every table of `schema.TABLES`, in order of source and line; empty where nothing was found."""
     sources: list[SourceInfo]
     lines_time: pl.DataFrame
@@ -92,16 +93,21 @@ class Reading:
 
 def read(streams: Sequence[Stream], parsers: Sequence[type[Parser]], profile: object) -> Reading:
     """Read all streams. Nothing in them raises; what could not be read is in the sources' accounts."""
-    tables, anchors, sources = Tables(), [_no_anchors()], list[SourceInfo]()
+    spill, anchors, sources = Spill(), [_no_anchors()], list[SourceInfo]()
+    gathered = {name: Gathering(name, spill) for name in TABLES}
     for index, stream in enumerate(streams):
-        reader = _StreamReader(index, stream, parsers, profile)
+        reader = _StreamReader(index, stream, parsers, profile, gathered)
         reader.run()
-        tables.update(reader.tables)
         anchors.extend(reader.anchors)
         sources.append(reader.info)
-    frames = {name: empty(name) if (frame := tables.get(name)) is None else frame for name in TABLES}
+    tables = {name: rows.table() for name, rows in gathered.items()}
+    if spill.refused:
+        sources[-1].warnings.append(
+            f"long tables are held in memory: the temporary folder does not take them ({spill.refused}); "
+            "TMPDIR names another"
+        )
     lines_time = pl.concat(anchors).unique(["source", "line"]).sort("source", "line")
-    return Reading(frames, sources, lines_time, list(streams))
+    return Reading(tables, sources, lines_time, list(streams))
 
 
 def beginning(stream: Stream) -> pl.DataFrame:
@@ -134,16 +140,22 @@ class _Prepared:
 class _StreamReader:
     """One stream through its own parsers."""
 
-    def __init__(self, index: int, stream: Stream, parsers: Sequence[type[Parser]], profile: object) -> None:
+    def __init__(
+        self,
+        index: int,
+        stream: Stream,
+        parsers: Sequence[type[Parser]],
+        profile: object,
+        gathered: dict[str, Gathering],
+    ) -> None:
         self.stream = stream
         self.info = SourceInfo(stream.path, binary=stream.binary)
-        self.tables = Tables()
+        self._gathered = gathered
         self.anchors: list[pl.DataFrame] = []
         self._context = Context(source=index, name=stream.name, profile=profile)
         self._kinds = parsers
         self._parsers: list[Parser] = []
         self._whole: dict[str, list[pl.DataFrame]] = {}
-        self._swept_frames: dict[str, list[pl.DataFrame]] = {}
 
     def run(self) -> None:
         """Read it to its end and fill `info`."""
@@ -153,8 +165,6 @@ class _StreamReader:
                 pass
         else:
             self._read_all(chunks)
-        for table, frames in self._swept_frames.items():
-            self.tables.add_whole(table, frames)
         self._finish_whole()
         self._close_account()
 
@@ -214,7 +224,7 @@ class _StreamReader:
         if swept is not None:
             self._count(self._parsers[0], prepared.lines.height - rest.height)
             for table, frame in swept.frames:
-                self._swept_frames.setdefault(table, []).append(frame)
+                self._gathered[table].add([frame])
         for parser in self._parsers:
             if rest.is_empty():
                 break
@@ -223,7 +233,7 @@ class _StreamReader:
                 self._whole.setdefault(parser.name, []).append(claimed)
             elif claimed.height:
                 self._parse(parser, claimed, found)
-        self.tables.update(found)
+        self._gather(found)
         self._keep_anchors(prepared, _lines_without_time(found))
         self._account_unmatched(rest)
 
@@ -262,7 +272,13 @@ class _StreamReader:
                 continue
             found = Tables()
             self._parse(parser, pl.concat(frames), found)
-            self.tables.update(found)
+            self._gather(found)
+
+    def _gather(self, found: Tables) -> None:
+        for table in found.names():
+            self._gathered[table].add(found.frames(table))
+        for rows in self._gathered.values():
+            rows.settle()
 
     def _keep_anchors(self, prepared: _Prepared, untimed: np.ndarray) -> None:
         """Times of one line in 50, of the chunk's first and last timed line, and beside rows without time.

@@ -2,13 +2,14 @@
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import polars as pl
 
 from postmortem.model import MemoryModel
 from postmortem.schema import TABLES, empty
+from postmortem.spill import LongTable
 
 __all__ = ["Excerpts", "Options", "Run", "SourceFacts"]
 
@@ -64,7 +65,7 @@ class Run:
     """Tables by name (every name of `schema.TABLES`), and what is known of their sources."""
 
     name: str
-    tables: dict[str, pl.DataFrame]
+    tables: Mapping[str, pl.DataFrame | LongTable]
     sources: Sequence[SourceFacts]
     lines_time: pl.DataFrame
     """(source, line, time) of dated log lines, thinned: neighbours for lines without a time."""
@@ -73,9 +74,47 @@ class Run:
     options: Options = dataclasses.field(default_factory=Options)
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table, empty where no parser filled it."""
+        """A table, empty where no parser filled it. One that may be long is better gone through by `frames`."""
         frame = self.tables.get(name)
+        if isinstance(frame, LongTable):
+            return frame.frame()
         return empty(name) if frame is None else frame
+
+    def frames(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """A table's rows in order, those of a long one in several frames."""
+        held = self.tables.get(name)
+        if isinstance(held, LongTable):
+            yield from held.frames(columns)
+        else:
+            frame = self.table(name)
+            yield frame if columns is None else frame.select(columns)
+
+    def rows(self, name: str) -> int:
+        """Rows of a table; of a long one, those outside of the attempt included."""
+        held = self.tables.get(name)
+        return 0 if held is None else held.height
+
+    def pick(self, name: str, where: pl.Expr, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The rows of a table for which `where` (an expression over `columns`) holds."""
+        schema = TABLES[name]
+        nothing = pl.DataFrame(schema={column: schema[column] for column in columns or schema})
+        return pl.concat([nothing, *(frame.filter(where) for frame in self.frames(name, columns))])
+
+    def first(self, name: str, where: pl.Expr) -> dict[str, Any] | None:
+        """The first row of a table for which `where` holds."""
+        for frame in self.frames(name):
+            found = frame.filter(where).head(1)
+            if found.height:
+                return found.row(0, named=True)
+        return None
+
+    def last(self, name: str, where: pl.Expr) -> dict[str, Any] | None:
+        """The last row of a table for which `where` holds."""
+        found: dict[str, Any] | None = None
+        for frame in self.frames(name):
+            rows = frame.filter(where).tail(1)
+            found = rows.row(0, named=True) if rows.height else found
+        return found
 
     def cite(self, source: int, line: int) -> str:
         """`file:line`, as every output cites a line."""
@@ -90,10 +129,17 @@ class Run:
         if until is not None:
             inside &= pl.col("time") <= until
         inside |= pl.col("time").is_null()
+        after = None if until is None else until + dt.timedelta(microseconds=1)
+
+        def cut(frame: pl.DataFrame | LongTable) -> pl.DataFrame | LongTable:
+            if isinstance(frame, LongTable):
+                return frame.between(since, after, undated=True)
+            return frame.filter(inside)
+
         # Task tables belong to their kill reports, whatever their own stamps say.
-        tables = {name: frame if name == "tasks" else frame.filter(inside) for name, frame in self.tables.items()}
+        tables = {name: frame if name == "tasks" else cut(frame) for name, frame in self.tables.items()}
         return dataclasses.replace(self, tables=tables, lines_time=self.lines_time.filter(inside))
 
-    def with_tables(self, tables: Mapping[str, pl.DataFrame]) -> "Run":
+    def with_tables(self, tables: Mapping[str, pl.DataFrame | LongTable]) -> "Run":
         """The same run with some tables replaced."""
-        return dataclasses.replace(self, tables={**{name: self.table(name) for name in TABLES}, **tables})
+        return dataclasses.replace(self, tables={**self.tables, **tables})

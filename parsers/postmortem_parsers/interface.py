@@ -69,10 +69,6 @@ class Tables:
         if frame.height:
             self._frames.setdefault(table, []).append(conform(table, frame))
 
-    def add_whole(self, table: str, frames: list[pl.DataFrame]) -> None:
-        """Append rows that have exactly the table's columns."""
-        self._frames.setdefault(table, []).extend(frame for frame in frames if frame.height)
-
     def update(self, other: Tables) -> None:
         """Append all of another's rows."""
         for table, frames in other._frames.items():
@@ -81,6 +77,10 @@ class Tables:
     def names(self) -> list[str]:
         """The tables that hold rows."""
         return list(self._frames)
+
+    def frames(self, table: str) -> list[pl.DataFrame]:
+        """A table's rows as they were added."""
+        return self._frames.get(table, [])
 
     def get(self, table: str) -> pl.DataFrame | None:
         """All rows of a table in the order of their lines, or None."""

@@ -326,7 +326,7 @@ def _name(run: Run, chosen: Examined) -> str:
 
 def _jobs_done(run: Run) -> pl.Series:
     """Completion times of jobs, one a job; the client's own lines where the daemon's are missing."""
-    work = run.table("work").filter(pl.col("op") == "job_done")
+    work = run.pick("work", pl.col("op") == "job_done", ["time", "op", "job"])
     if work.height:
         named = work.filter(pl.col("job").is_not_null()).unique("job", keep="first", maintain_order=True)["time"]
         return pl.concat([named, work.filter(pl.col("job").is_null())["time"]]).sort()

@@ -6,11 +6,12 @@ import datetime as dt
 import polars as pl
 
 from postmortem.run import Run
-from postmortem.schema import TABLES
+from postmortem.spill import LongTable
 
 __all__ = ["Span", "cut", "spans"]
 
 _LEAD = dt.timedelta(seconds=2)  # a wrapper's lines come just before the daemon's first one
+_OF_ALL = {"marks", "tasks"}  # of the run as a whole: neither is cut
 _FAR = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 
 
@@ -26,9 +27,9 @@ class Span:
 
 def spans(run: Run) -> list[Span]:
     """The attempts of a run; always at least one."""
-    starts = _starts(run.table("work").filter(pl.col("op") == "start"))
+    starts = _starts(run.pick("work", pl.col("op") == "start", ["time", "op"]))
     if not starts:
-        starts = _starts(run.table("budget").filter(pl.col("op") == "init"))
+        starts = _starts(run.pick("budget", pl.col("op") == "init", ["time", "op"]))
     if not starts:
         return [Span(1, None, None)]
     ends = [*starts[1:], None]
@@ -54,6 +55,11 @@ def cut(run: Run, span: Span) -> Run:
     inside = pl.col("time").is_between(low, high, closed="left")
     if span.end is None:
         inside = inside | pl.col("time").is_null()
-    tables = {name: run.table(name).filter(inside) for name in TABLES if name not in ("marks", "tasks")}
-    marks = run.table("marks")
-    return run.with_tables({**tables, "marks": marks, "tasks": run.table("tasks")})
+    tables: dict[str, pl.DataFrame | LongTable] = {}
+    for name in run.tables.keys() - _OF_ALL:
+        frame = run.tables[name]
+        if isinstance(frame, LongTable):
+            tables[name] = frame.between(low, high, undated=span.end is None)
+        else:
+            tables[name] = frame.filter(inside)
+    return run.with_tables(tables)

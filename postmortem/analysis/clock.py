@@ -5,13 +5,15 @@ neighbouring line; clocks without day or zone, whose offset is found from their 
 """
 
 import datetime as dt
+from collections.abc import Callable
 
 import polars as pl
 
 from postmortem.analysis.arrivals import NOTE as ARRIVED
 from postmortem.analysis.arrivals import dated_by_arrival
 from postmortem.run import Run
-from postmortem.schema import TABLES
+from postmortem.schema import empty
+from postmortem.spill import LongTable
 
 __all__ = ["Placed", "place"]
 
@@ -39,15 +41,17 @@ def place(run: Run) -> Placed:
     for index in arrived:
         notes[index], uncertainty[index] = ARRIVED, 0.1
     reference = _reference(run)
-    tables = {name: run.table(name) for name in TABLES}
-    tables["work"] = _place_offsets(run, tables["work"], notes)
+    tables = dict(run.tables)
     for name in ("samples", "kills", "ends", "phases", "marks"):
-        tables[name] = _place_local(run, tables[name], reference, notes, uncertainty)
-    tables["kills"] = _place_uptimes(tables["kills"], tables["marks"], reference, notes, warnings, run)
-    tables["budget"] = _place_daemon_uptimes(tables["budget"], tables["work"])
-    tables["resident"] = _place_daemon_uptimes(tables["resident"], tables["work"])
+        tables[name] = _place_local(run, run.table(name), reference, notes, uncertainty)
+    run = run.with_tables(tables)
+    tables["kills"] = _place_uptimes(run.table("kills"), run.table("marks"), reference, notes, warnings, run)
+    tables["work"] = _place_offsets(run, notes)
+    run = run.with_tables(tables)
+    for name in ("budget", "resident"):
+        tables[name] = _place_daemon_uptimes(run, name)
     for name in ("ends", "phases", "marks", "work", "budget", "resident", "pool"):
-        tables[name] = _place_by_neighbour(tables[name], run.lines_time)
+        tables[name] = _changed(tables.get(name, empty(name)), lambda rows: _place_by_neighbour(rows, run.lines_time))
     for index in range(len(run.sources)):
         if run.lines_time.filter(pl.col("source") == index).height and index not in notes:
             notes[index] = "UTC, from its own time stamps"
@@ -72,37 +76,47 @@ def _span(times: pl.Series) -> tuple[dt.datetime, dt.datetime]:
     return first, last
 
 
-def _place_offsets(run: Run, work: pl.DataFrame, notes: dict[int, str]) -> pl.DataFrame:
+def _changed(
+    table: pl.DataFrame | LongTable, change: Callable[[pl.DataFrame], pl.DataFrame]
+) -> pl.DataFrame | LongTable:
+    """A table after `change`, which gives rows their times one by one. A long one is left where all have theirs."""
+    if isinstance(table, LongTable):
+        return table if table.dated else table.rewritten(change)
+    return change(table)
+
+
+def _place_offsets(run: Run, notes: dict[int, str]) -> pl.DataFrame | LongTable:
     """TIMELINE rows: milliseconds since the engine's start line before them in the same source."""
-    if work["offset_ms"].null_count() == work.height:
+    work = run.tables.get("work", empty("work"))
+    columns = ["source", "line", "offset_ms", "op", "time"]
+    offsets = run.pick("work", pl.col("offset_ms").is_not_null(), columns)
+    if offsets.is_empty():
         return work
     starts = (
-        work.filter((pl.col("op") == "engine_start") & pl.col("time").is_not_null())
+        run.pick("work", (pl.col("op") == "engine_start") & pl.col("time").is_not_null(), columns)
         .select("source", "line", start="time")
         .sort("line")
     )
-    placed = work.sort("line").join_asof(starts, on="line", by="source", check_sortedness=False)
-    without = placed.filter(pl.col("offset_ms").is_not_null() & pl.col("time").is_null() & pl.col("start").is_null())
-    if without.height:
-        placed = _start_from_neighbours(placed, run.lines_time)
-    for source in placed.filter(pl.col("offset_ms").is_not_null())["source"].unique():
+    for source in offsets["source"].unique():
         notes[source] = "UTC; TIMELINE offsets counted from `starting cuzk engine` (± 1 ms)"
-    from_start = pl.col("start") + pl.duration(milliseconds=pl.col("offset_ms"))
-    return placed.with_columns(time=pl.coalesce("time", from_start)).drop("start").sort("source", "line")
+    guessed = _starts_from_neighbours(offsets, run.lines_time)
+
+    def place(rows: pl.DataFrame) -> pl.DataFrame:
+        placed = rows.sort("line").join_asof(starts, on="line", by="source", check_sortedness=False)
+        placed = placed.join(guessed, on="source", how="left")
+        from_start = pl.coalesce("start", "guessed") + pl.duration(milliseconds=pl.col("offset_ms"))
+        placed = placed.with_columns(time=pl.coalesce("time", from_start))
+        return placed.drop("start", "guessed").sort("source", "line")
+
+    return _changed(work, place)
 
 
-def _start_from_neighbours(placed: pl.DataFrame, lines_time: pl.DataFrame) -> pl.DataFrame:
-    """Without a start line: the median of (neighbouring line's time - offset) a source."""
-    rows = placed.filter(pl.col("offset_ms").is_not_null()).select("source", "line", "offset_ms").sort("line")
+def _starts_from_neighbours(offsets: pl.DataFrame, lines_time: pl.DataFrame) -> pl.DataFrame:
+    """For rows without a start line before them: the median of (neighbouring line's time - offset) a source."""
+    rows = offsets.select("source", "line", "offset_ms").sort("line")
     near = rows.join_asof(lines_time.sort("line"), on="line", by="source", strategy="nearest", check_sortedness=False)
-    starts = near.group_by("source").agg(
-        guessed=(pl.col("time") - pl.duration(milliseconds=pl.col("offset_ms"))).median()
-    )
-    return (
-        placed.join(starts, on="source", how="left")
-        .with_columns(start=pl.coalesce("start", pl.col("guessed").cast(pl.Datetime("us", "UTC"))))
-        .drop("guessed")
-    )
+    guessed = (pl.col("time") - pl.duration(milliseconds=pl.col("offset_ms"))).median()
+    return near.group_by("source").agg(guessed=guessed.cast(pl.Datetime("us", "UTC")))
 
 
 def _place_local(
@@ -225,14 +239,16 @@ def _place_uptimes(
     return kills
 
 
-def _place_daemon_uptimes(frame: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+def _place_daemon_uptimes(run: Run, name: str) -> pl.DataFrame | LongTable:
     """Status snapshots: seconds since the daemon's start. A falling uptime belongs to the next start."""
-    if frame["uptime_s"].null_count() == frame.height:
-        return frame
-    starts = work.filter((pl.col("op") == "start") & pl.col("time").is_not_null())["time"].sort()
+    table = run.tables.get(name, empty(name))
+    if (isinstance(table, LongTable) and table.dated) or run.first(name, pl.col("uptime_s").is_not_null()) is None:
+        return table
+    started = (pl.col("op") == "start") & pl.col("time").is_not_null()
+    starts = run.pick("work", started, ["time", "op"])["time"].sort()
     if starts.is_empty():
-        return frame
-    rows = frame.sort("source", "line")
+        return table
+    rows = run.table(name).sort("source", "line")
     falls = (pl.col("uptime_s") < pl.col("uptime_s").forward_fill().shift(1)).fill_null(value=False).cast(pl.Int64)
     number = falls.cum_sum().over("source")
     table = pl.DataFrame({"number": range(len(starts)), "start": starts}, schema_overrides={"number": pl.Int64})

@@ -118,10 +118,9 @@ def _stats(chosen: Examined) -> Stats | None:
 
 def _with_ledger(run: Run, chosen: Examined, account: Account) -> Account:
     """Reservations only where the log states them: without a model, none can be inferred."""
-    rows = chosen.run.table("budget").filter(pl.col("used").is_not_null())
-    if rows.is_empty() or not without_model(run):
-        return account if rows.height else dataclasses.replace(account, reserved=None)
-    row = rows.row(-1, named=True)
+    row = chosen.run.last("budget", pl.col("used").is_not_null())
+    if row is None or not without_model(run):
+        return account if row else dataclasses.replace(account, reserved=None)
     step = max(0, (row["used_ulp"] or 0) - 1)
     at = (run.cite(row["source"], row["line"]),)
     reserved = Quantity(low=row["used"], best=row["used"], high=row["used"] + step, basis="measured", lines=at)

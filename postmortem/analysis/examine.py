@@ -9,6 +9,7 @@ from postmortem.analysis import attempts, ending, kills, ledger, lives, phases, 
 from postmortem.analysis.cite import Citations
 from postmortem.analysis.memory import Memory, memory
 from postmortem.analysis.state import Replays, Stats, pool_at
+from postmortem.analysis.thinning import Thinning
 from postmortem.model import MemoryModel
 from postmortem.result import Ending, Quantity
 from postmortem.run import Run
@@ -54,15 +55,20 @@ def examine(
     series = memory(run.table("samples"))
     log_end = _log_end(run, span)
     mine = kills.concerns(all_kills, run, span, log_end if last else span.end)
-    replayed = pool.replay(run.table("pool").sort("source", "line"))
+    replayed = pool.replay(run.frames("pool"), Thinning(run.rows("pool"), series.samples["time"]))
     warnings += replayed.warnings
     found_tables = resident.tables(run.table("resident"), model)
-    found_lives = lives.lives(run.table("work"), model)
+    found_lives = lives.lives(run.frames("work", lives.COLUMNS), model)
     found_extractions = resident.extractions(run.table("resident"))
     replays = Replays(
         pool=replayed,
         ledger=ledger.replay(
-            run.table("budget"), found_lives, found_tables, found_extractions, model, budget.best if budget else None
+            run.frames("budget", ledger.COLUMNS),
+            found_lives,
+            found_tables,
+            found_extractions,
+            model,
+            budget.best if budget else None,
         ),
         tables=found_tables,
         extractions=found_extractions,
@@ -72,7 +78,9 @@ def examine(
     )
     limit = _limit(whole, run, series, mine, cites)
     own_phases = [p for p in found_phases if _within(p.start, span)]
-    evidence_end = _latest([log_end, series.samples["time"].max() if not series.empty else None, *_dated(run, "ends")])
+    evidence_end = _latest(
+        [log_end, series.samples["time"].max() if not series.empty else None, run.table("ends")["time"].max()]
+    )
     facts = ending.Facts(
         run=run,
         kills=mine,
@@ -124,17 +132,16 @@ def _fitting_model(run: Run, budget: Quantity | None, warnings: list[str]) -> Me
 def _log_end(run: Run, span: attempts.Span) -> dt.datetime | None:
     """The newest dated line of the daemon's own log within the attempt."""
     daemon = ("work", "pool", "budget", "resident")
-    sources = {source for name in daemon for source in run.table(name)["source"].unique()}
+    sources, times = set[int](), list[object]()
+    for name in daemon:
+        for frame in run.frames(name, ["source", "time"]):
+            sources.update(frame["source"].unique())
+            times.append(frame["time"].max())
     lines = run.lines_time.filter(pl.col("source").is_in(list(sources)) & pl.col("time").is_not_null())
     if span.end is not None:
         lines = lines.filter(pl.col("time") < span.end - dt.timedelta(seconds=2))
     newest = lines["time"].max() if lines.height else None
-    return _latest([*(t for name in daemon for t in _dated(run, name)), newest])
-
-
-def _dated(run: Run, name: str) -> list[dt.datetime]:
-    newest = run.table(name)["time"].max()
-    return [newest] if isinstance(newest, dt.datetime) else []
+    return _latest([*times, newest])
 
 
 def _latest(times: list[object]) -> dt.datetime | None:
@@ -155,11 +162,10 @@ def _budget(whole: Run, run: Run, span: attempts.Span, cites: Citations) -> Quan
     stated = whole.options.budget
     if stated is not None:
         return Quantity(low=stated, best=stated, high=stated, basis="measured", lines=("--budget",))
-    rows = run.table("budget").filter(pl.col("total").is_not_null())
-    exact = rows.filter(pl.col("total_ulp").fill_null(0) == 0)
-    for chosen in (exact, rows.filter(pl.col("op") == "init"), rows):
-        if chosen.height:
-            row = chosen.row(0, named=True)
+    known = pl.col("total").is_not_null()
+    for kind in (pl.col("total_ulp").fill_null(0) == 0, pl.col("op") == "init", pl.lit(value=True)):
+        row = run.first("budget", known & kind)
+        if row is not None:
             ulp = max(0, (row["total_ulp"] or 0) - 1)
             at = cites.all((row["source"], row["line"]))
             return Quantity(low=row["total"], best=row["total"], high=row["total"] + ulp, basis="measured", lines=at)

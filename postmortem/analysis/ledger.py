@@ -7,6 +7,7 @@ a dispatcher that acquires ahead of its workers stays ahead by about as much.
 
 import dataclasses
 import datetime as dt
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,16 @@ from postmortem.analysis.resident import Extraction, ResidentTable
 from postmortem.analysis.stretches import in_stretches
 from postmortem.model import MemoryModel
 from postmortem.result import Basis
+from postmortem.schema import empty
 from postmortem.units import GIB
 
-__all__ = ["Ledger", "Stated", "Statements", "replay"]
+__all__ = ["COLUMNS", "Ledger", "Stated", "Statements", "replay"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+COLUMNS = ("time", "source", "line", "used", "used_ulp", "available", "available_ulp", "total")
+"""What `replay` needs of the `budget` table."""
 _BESIDE = 30_000  # microseconds
 _NEVER = 1 << 62
 _SHORTEST, _LONGEST = 32, 1 << 14
@@ -65,28 +69,37 @@ class Statements:
 
 @dataclasses.dataclass(frozen=True)
 class Ledger:
-    """Reserved bytes over time, as steps at `times` (microseconds since 1970)."""
+    """Reserved bytes over time: what the rules imply, and by how much the log's statements move it."""
 
     times: Ints
-    reserved: Ints
+    """Of the events that the rules imply, microseconds since 1970."""
+    sums: Ints
+    """Reserved before the first of them, and after each."""
+    permanent_times: Ints
     permanent: Ints
+    """The same of what stays reserved: the resident tables."""
     stated: Statements
+    moved: Ints
+    """What all statements before the first, and up to each, have added."""
+    most: int | None
+    """Reserved bytes never pass the budget (which rounds down)."""
     corrections: int
     """How often the log's word differed from the model by more than its rounding."""
     largest_correction: int
 
     def at(self, moment: dt.datetime) -> tuple[int, int]:
         """(reserved, of it permanent) at a moment."""
-        index = int(np.searchsorted(self.times, _micros(moment), side="right")) - 1
-        if index < 0:
-            return 0, 0
-        reserved = int(self.reserved[index])
-        return reserved, min(int(self.permanent[index]), reserved)
+        now = np.array([_micros(moment)])
+        reserved = int(self._reserved(now)[0])
+        return reserved, min(int(self.permanent[np.searchsorted(self.permanent_times, now, side="right")][0]), reserved)
 
     def reserved_at(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Reserved bytes at many moments (epoch seconds)."""
-        micros = np.round(times * 1e6).astype(np.int64)
-        return np.append(0, self.reserved)[np.searchsorted(self.times, micros, side="right")].astype(np.float64)
+        return self._reserved(np.round(times * 1e6).astype(np.int64)).astype(np.float64)
+
+    def _reserved(self, micros: Ints) -> Ints:
+        implied = self.sums[np.searchsorted(self.times, micros, side="right")]
+        return np.clip(implied + self.moved[np.searchsorted(self.stated.times, micros, side="right")], 0, self.most)
 
     def last_stated(self, moment: dt.datetime) -> Stated | None:
         """The last statement of the log at or before a moment."""
@@ -105,15 +118,26 @@ def _micros(moment: dt.datetime) -> int:
     return (moment - _EPOCH) // dt.timedelta(microseconds=1)
 
 
-def _statements(budget: pl.DataFrame) -> Statements:
-    """Every line that states how much of the budget is used."""
-    total = _total(budget)
+def _statements(frames: Iterable[pl.DataFrame]) -> tuple[Statements, int | None]:
+    """Every line that states how much of the budget is used, and the first total that one states."""
+    total: int | None = None
+    pieces: list[pl.DataFrame] = []
+    for rows in frames:
+        totals = rows["total"].drop_nulls()
+        total = int(totals[0]) if total is None and len(totals) else total
+        pieces.append(_used(rows.filter(pl.col("time").is_not_null()), total))
+    stated = pl.concat(pieces) if pieces else _used(empty("budget"), None)
+    if not stated["time"].is_sorted():
+        stated = stated.sort("time", "line", "source")
+    return Statements(*(column.to_numpy() for column in stated.get_columns())), total
+
+
+def _used(rows: pl.DataFrame, total: int | None) -> pl.DataFrame:
     ulp = pl.col("used_ulp").fill_null(0)
     # `available` rounds down, and so does the stated total: both widen what `used` can be.
     free_low = pl.lit(total, dtype=pl.Int64) - pl.col("available")
-    rows = (
-        budget.filter(pl.col("time").is_not_null())
-        .sort("time", "line", "source")
+    return (
+        rows.sort("time", "line", "source")
         .select(
             pl.col("time").dt.timestamp("us"),
             low=pl.coalesce("used", free_low - pl.col("available_ulp").fill_null(0)),
@@ -123,46 +147,43 @@ def _statements(budget: pl.DataFrame) -> Statements:
         )
         .filter(pl.col("low").is_not_null())
     )
-    return Statements(*(column.to_numpy() for column in rows.get_columns()))
-
-
-def _total(budget: pl.DataFrame) -> int | None:
-    totals = budget["total"].drop_nulls()
-    return int(totals[0]) if len(totals) else None
 
 
 def replay(
-    budget: pl.DataFrame,
+    frames: Iterable[pl.DataFrame],
     lives: pl.DataFrame,
     found: list[ResidentTable],
     extracted: list[Extraction],
     model: MemoryModel,
     total: int | None,
 ) -> Ledger:
-    """Replay one attempt's ledger; what is reserved never passes the budget `total`."""
+    """Replay one attempt's ledger; what is reserved never passes the budget `total`.
+
+    `frames`: the columns `COLUMNS` of the `budget` table, whole or in several frames.
+    """
     times, deltas, lasting = _events(lives, found, extracted, model)
-    stated = _statements(budget)
-    total = total if total is not None else _total(budget)
-    sums = np.concatenate([[0], np.cumsum(deltas)])
-    permanent = np.concatenate([[0], np.cumsum(np.where(lasting, deltas, 0))])
+    stated, said = _statements(frames)
+    total = total if total is not None else said
+    sums = _running(deltas)
     moved = _Corrections(stated, times, sums).find()
-    corrections = np.concatenate([[0], np.cumsum(moved)])
-    applied = np.searchsorted(times, stated.times, side="right")
-    # An event at a statement's very moment comes before it.
-    order = np.lexsort((np.repeat([0, 1], [len(times), len(stated)]), np.concatenate([times, stated.times])))
-    at = np.concatenate([times, stated.times])[order]
-    before = np.searchsorted(stated.times, times, side="left")
-    reserved = np.concatenate([sums[1:] + corrections[before], sums[applied] + corrections[1:]])[order]
-    lasts = np.concatenate([permanent[1:], permanent[applied]])[order]
-    final = np.append(np.diff(at) != 0, [True]) if len(at) else np.zeros(0, dtype=bool)
     return Ledger(
-        times=at[final],
-        reserved=np.clip(reserved[final], 0, None if total is None else max(0, total + GIB)),
-        permanent=lasts[final],
+        times=times,
+        sums=sums,
+        permanent_times=times[lasting],
+        permanent=_running(deltas[lasting]),
         stated=stated,
+        moved=_running(moved),
+        most=None if total is None else max(0, total + GIB),
         corrections=int((np.abs(moved) > GIB).sum()),
         largest_correction=int(np.abs(moved).max(initial=0)),
     )
+
+
+def _running(changes: Ints) -> Ints:
+    """0, and the sum after each change."""
+    sums = np.zeros(len(changes) + 1, dtype=np.int64)
+    np.cumsum(changes, out=sums[1:])
+    return sums
 
 
 class _Corrections:

@@ -59,7 +59,7 @@ def missing(run: Run, memory: Memory, ending: Ending, limit: Quantity | None, bu
             "no slack and no margin without it",
             "give --budget 331GiB, or keep the log's first lines",
         )
-    if run.model.circuits and run.table("budget").filter(pl.col("op").is_in(["acquire", "release"])).is_empty():
+    if run.model.circuits and run.first("budget", pl.col("op").is_in(["acquire", "release"])) is None:
         lack(
             "DEBUG lines of the budget ledger",
             "reservations are modelled from the profile's rules instead of read",

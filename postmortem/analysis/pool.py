@@ -6,6 +6,7 @@ they differ, both are reported and the replay takes the log's word.
 
 import collections
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,8 @@ import polars as pl
 
 from postmortem.analysis.nominal import MOST_SIZES, OPS, UNSTATED, Columns, Counts, Steps, columns, replay_nominal
 from postmortem.analysis.stretches import in_stretches
+from postmortem.analysis.thinning import Thinning
+from postmortem.schema import empty
 from postmortem.units import format_gib
 
 __all__ = ["PoolReplay", "replay"]
@@ -31,10 +34,12 @@ class PoolReplay:
     """The pool after each of its lines, and at the end. Sizes in bytes."""
 
     steps: pl.DataFrame
-    """time, source, line, total, in_use, alive, used_buffers, free."""
+    """time, source, line, total, in_use, alive, used_buffers, free; thinned where the log has very many."""
     idle: collections.Counter[int]
     in_use: collections.Counter[int]
     ever: int = 0
+    peak: int = 0
+    """Largest size that the pool had, bytes."""
     failed: int = 0
     warnings: list[str] = dataclasses.field(default_factory=list[str])
     disagreements: int = 0
@@ -60,25 +65,32 @@ class PoolReplay:
         """Buffers that the pool owns."""
         return self.idle.total() + self.in_use.total()
 
-    @property
-    def peak(self) -> int:
-        """Largest size that the pool had, bytes."""
-        value = self.steps["total"].max()
-        return value if isinstance(value, int) else 0
-
 
 def _bytes(buffers: collections.Counter[int]) -> int:
     return sum(size * count for size, count in buffers.items())
 
 
-def replay(rows: pl.DataFrame) -> PoolReplay:
-    """Replay one attempt's `pool` table (ordered by source and line; times are only carried along)."""
-    failed = int((rows["op"] == "checkout_failed").sum())
+def replay(frames: Iterable[pl.DataFrame], thinning: Thinning | None = None) -> PoolReplay:
+    """Replay one attempt's `pool` table, whole or in several frames.
+
+    Rows are in order of source and line; times are only carried along. `thinning` says which steps are kept.
+    """
+    state = PoolReplay(steps=pl.DataFrame(), idle=collections.Counter(), in_use=collections.Counter())
+    kept: list[pl.DataFrame] = []
+    for rows in frames:
+        steps = _replay_on(state, rows)
+        kept.append(thinning.of(steps) if thinning else steps)
+    state.steps = pl.concat(kept) if kept else _replay_on(state, empty("pool"))
+    return state
+
+
+def _replay_on(state: PoolReplay, rows: pl.DataFrame) -> pl.DataFrame:
+    """Move the state on over some rows; its steps."""
+    state.failed += int((rows["op"] == "checkout_failed").sum())
     moving = rows.filter(~pl.col("op").is_in(["alloc_failed", "checkout_failed"]) & pl.col("size").is_not_null())
-    state = PoolReplay(steps=pl.DataFrame(), idle=collections.Counter(), in_use=collections.Counter(), failed=failed)
     lines, steps = columns(moving), Steps.of(moving.height)
     left_out = _Replayer(state, lines, steps, moving["line"].to_numpy()).run()
-    state.steps = moving.select(
+    frame = moving.select(
         "time",
         "source",
         "line",
@@ -90,12 +102,14 @@ def replay(rows: pl.DataFrame) -> PoolReplay:
     )
     if left_out:
         kept = ~pl.int_range(moving.height, eager=True).is_in(left_out)
-        state.steps, moving = state.steps.filter(kept), moving.filter(kept)
+        frame, moving = frame.filter(kept), moving.filter(kept)
     if moving.height:
         state.last = moving.select("source", "line").row(-1)
+        state.peak = max(state.peak, *frame.select(pl.col("total").max()).row(0))
     stated = moving.filter(pl.col("free_remaining").is_not_null()).select("source", "line", "free_remaining").tail(1)
-    state.last_free = stated.row(0) if stated.height else None
-    return state
+    if stated.height:
+        state.last_free = stated.row(0)
+    return frame
 
 
 class _Replayer:

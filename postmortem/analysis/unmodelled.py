@@ -105,8 +105,8 @@ def _lines(found: Decomposition, name: CauseName) -> tuple[str, ...]:
 
 def growth_with_work(chosen: Examined, found: Decomposition) -> Growth | None:
     """Growth of what neither tables nor pool explain over completed jobs, at samples below the limit."""
-    work = chosen.run.table("work").filter(pl.col("op").is_in(_WORK) & pl.col("time").is_not_null())
     samples = chosen.replays.memory.upto(chosen.end)
+    work = chosen.run.pick("work", pl.col("op").is_in(_WORK) & pl.col("time").is_not_null(), ["time", "op"])
     if samples.height < 8 or chosen.limit is None or work.is_empty():
         return None
     if found.account.killed:  # After the kill the sampler sees memory fall.

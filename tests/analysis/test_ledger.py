@@ -81,7 +81,7 @@ def simulated(partitions, unseen, statements, *, between=TICK / 2):
 @given(spans, hidden, stated)
 def test_the_replay_at_every_check_point_lies_inside_what_the_line_states(partitions, unseen, statements):
     _, lives, budget = simulated(partitions, unseen, statements)
-    ledger = replay(budget, lives, [], [], MODEL, BUDGET)
+    ledger = replay([budget], lives, [], [], MODEL, BUDGET)
     for row in budget.iter_rows(named=True):
         used, _ = ledger.at(row["time"])
         if row["used"] is not None:
@@ -94,7 +94,7 @@ def test_the_replay_at_every_check_point_lies_inside_what_the_line_states(partit
 @given(spans, stated)
 def test_a_daemon_that_keeps_to_the_rules_is_replayed_exactly_at_every_moment(partitions, statements):
     simulator, lives, budget = simulated(partitions, [], statements)
-    ledger = replay(budget, lives, [], [], MODEL, BUDGET)
+    ledger = replay([budget], lives, [], [], MODEL, BUDGET)
     for tick in range(0, 900, 7):
         seconds = TICK * (tick + 0.25)
         true = simulator.used(seconds)
@@ -107,7 +107,7 @@ def test_a_daemon_that_keeps_to_the_rules_is_replayed_exactly_at_every_moment(pa
 def test_what_the_rules_do_not_know_stays_until_the_next_statement(partitions, ahead, statements):
     # A dispatcher that has acquired ahead of its workers before the first line, and never gives it back.
     simulator, lives, budget = simulated(partitions, [(0, ahead)], [(0, "used"), *statements])
-    ledger = replay(budget, lives, [], [], MODEL, BUDGET)
+    ledger = replay([budget], lives, [], [], MODEL, BUDGET)
     for tick in range(1, 900, 7):
         seconds = TICK * (tick + 0.25)
         if simulator.used(seconds) <= BUDGET:
@@ -119,7 +119,7 @@ def test_a_line_beside_a_change_may_be_from_before_or_after_it_and_moves_nothing
     # Lines of several threads: written within milliseconds of a change, out of order with it.
     simulator, lives, _ = simulated(partitions, [], [])
     lines = [checkpoint(TICK * n + beside, simulator.used(TICK * n + 0.05), "used") for n, _ in sorted(statements)]
-    ledger = replay(table("budget", lines), lives, [], [], MODEL, None)
+    ledger = replay([table("budget", lines)], lives, [], [], MODEL, None)
     assert ledger.corrections == 0
     assert ledger.largest_correction == 0
 
@@ -135,7 +135,7 @@ def test_tables_are_the_permanent_part():
         ],
     )
     one = lives_of([partition_life(40, None, None)])
-    ledger = replay(table("budget", []), one, tables(loads, MODEL), [], MODEL, BUDGET)
+    ledger = replay([table("budget", [])], one, tables(loads, MODEL), [], MODEL, BUDGET)
     assert ledger.at(at(0.5)) == (0, 0)
     assert ledger.at(at(10)) == (44 * GIB, 44 * GIB)
     assert ledger.at(at(35)) == (70 * GIB, 70 * GIB)
@@ -145,20 +145,20 @@ def test_tables_are_the_permanent_part():
 
 def test_a_partition_whose_end_is_not_logged_gives_back_only_what_the_log_shows():
     rows = [partition_life(0, 10, None), partition_life(0, None, None), partition_life(0, None, 10)]
-    ledger = replay(table("budget", []), lives_of(rows), [], [], MODEL, BUDGET)
+    ledger = replay([table("budget", [])], lives_of(rows), [], [], MODEL, BUDGET)
     assert ledger.at(at(20))[0] == GIB + FULL
 
 
 def test_what_is_reserved_is_never_below_zero_and_never_far_above_the_budget():
     rows = lives_of([partition_life(0, None, None) for _ in range(60)])
-    ledger = replay(table("budget", []), rows, [], [], MODEL, BUDGET)
+    ledger = replay([table("budget", [])], rows, [], [], MODEL, BUDGET)
     assert ledger.at(at(1))[0] <= BUDGET + GIB
-    emptied = replay(table("budget", [checkpoint(-5, 0, "used")]), lives_of([]), [], [], MODEL, BUDGET)
+    emptied = replay([table("budget", [checkpoint(-5, 0, "used")])], lives_of([]), [], [], MODEL, BUDGET)
     assert emptied.at(at(0)) == (0, 0)
 
 
 @pytest.mark.parametrize(("age", "basis"), [(10, "derived"), (59, "derived"), (61, "modelled")])
 def test_a_figure_is_derived_for_a_minute_after_a_statement_and_modelled_after_that(age, basis):
-    ledger = replay(table("budget", [checkpoint(0, 50 * GIB, "used")]), lives_of([]), [], [], MODEL, BUDGET)
+    ledger = replay([table("budget", [checkpoint(0, 50 * GIB, "used")])], lives_of([]), [], [], MODEL, BUDGET)
     assert ledger.basis_at(at(age)) == basis
     assert ledger.basis_at(at(-1)) == "modelled"

@@ -17,7 +17,7 @@ def line(op, seconds, job="j1", partition=None, **more):
 
 
 def lives_of(*rows):
-    return lives(table("work", sorted(rows, key=lambda row: row["time"])), MODEL)
+    return lives([table("work", sorted(rows, key=lambda row: row["time"]))], MODEL)
 
 
 gaps = st.lists(st.integers(1, 40), min_size=6, max_size=6)
@@ -67,7 +67,7 @@ def test_a_stage_that_two_lines_report_has_the_time_of_the_first():
 def test_a_partition_whose_start_is_not_in_the_log_has_no_life():
     assert lives_of(line("synth_end", 5, partition=0), line("synth_start", 6, job="j2", partition=0)).height == 1
     assert lives_of(line("gpu_end", 5, partition=0)).is_empty()
-    assert lives(table("work", []), MODEL).is_empty()
+    assert lives([table("work", [])], MODEL).is_empty()
 
 
 def test_a_whole_proof_is_one_life_although_later_lines_number_its_partition():
@@ -128,10 +128,10 @@ def test_the_circuit_is_the_one_that_a_line_names_else_that_of_the_jobs_proof_ki
 
 def test_lines_without_a_time_or_a_job_are_no_life():
     rows = table("work", [line("synth_start", None, partition=0), line("synth_start", 5, job=None, partition=1)])
-    assert lives(rows, MODEL).is_empty()
+    assert lives([rows], MODEL).is_empty()
 
 
 def test_lives_keep_the_source_and_line_of_their_start():
     rows = table("work", [line("enqueue", 0), line("synth_start", 1, partition=0), line("synth_end", 2, partition=0)])
-    assert lives(rows, MODEL).select("source", "line").row(0) == (0, 2)
-    assert isinstance(lives(rows, MODEL), pl.DataFrame)
+    assert lives([rows], MODEL).select("source", "line").row(0) == (0, 2)
+    assert isinstance(lives([rows], MODEL), pl.DataFrame)

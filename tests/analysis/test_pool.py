@@ -89,7 +89,7 @@ def states_of(found):
 @given(orders(SMALL, MIDDLE, LARGE))
 def test_any_sequence_of_operations_replays_to_the_state_of_the_simple_model_at_every_line(commands):
     pool = played(commands)
-    found = replay(table("pool", pool.rows))
+    found = replay([table("pool", pool.rows)])
     assert states_of(found) == pool.states
     assert (+found.idle, +found.in_use) == (pool.count(idle=True), pool.count(idle=False))
     assert found.ever == pool.ever
@@ -101,7 +101,7 @@ def test_any_sequence_of_operations_replays_to_the_state_of_the_simple_model_at_
 def test_a_log_that_begins_in_the_middle_is_exact_once_it_has_stated_its_idle_buffers_and_its_total(commands, lost):
     pool = played(commands)
     rows, states = pool.rows[lost:], pool.states[lost:]
-    found = states_of(replay(table("pool", rows)))
+    found = states_of(replay([table("pool", rows)]))
     stated_free = stated_total = False
     for row, mine, true in zip(rows, found, states, strict=True):
         stated_free = stated_free or row["op"] == "checkout"
@@ -116,7 +116,7 @@ def test_a_log_that_begins_in_the_middle_is_exact_once_it_has_stated_its_idle_bu
 def test_whatever_came_before_every_line_that_states_idle_buffers_or_a_total_is_believed(commands, lost):
     pool = played(commands)
     rows = pool.rows[lost:]
-    found = replay(table("pool", rows))
+    found = replay([table("pool", rows)])
     for row, (total, _, _, _, free) in zip(rows, states_of(found), strict=True):
         if row["op"] == "checkout":
             assert free == row["free_remaining"]
@@ -134,7 +134,7 @@ def test_one_lost_checkin_or_checkout_is_put_right_by_the_next_stated_figures(co
     rows, states = ([*part[:gone], *part[gone + 1 :]] for part in (pool.rows, pool.states))
     later = [n for n in range(gone, len(rows)) if rows[n]["op"] == "checkout"]
     if later:
-        assert states_of(replay(table("pool", rows)))[later[0] :] == states[later[0] :]
+        assert states_of(replay([table("pool", rows)]))[later[0] :] == states[later[0] :]
 
 
 def test_a_disagreement_is_a_warning_with_both_figures_and_the_log_is_believed():
@@ -143,7 +143,7 @@ def test_a_disagreement_is_a_warning_with_both_figures_and_the_log_is_believed()
         {"op": "checkin", "size": LARGE},
         {"op": "checkout", "size": LARGE, "free_remaining": 2},
     ]
-    found = replay(table("pool", rows))
+    found = replay([table("pool", rows)])
     assert found.idle.total() == 2
     assert len(found.warnings) == 1
     assert "free_remaining=2" in found.warnings[0]
@@ -152,7 +152,7 @@ def test_a_disagreement_is_a_warning_with_both_figures_and_the_log_is_believed()
 
 def test_warnings_are_few_however_often_the_log_disagrees():
     rows = [{"op": "checkout", "size": LARGE, "free_remaining": n} for n in range(1000, 0, -7)]
-    found = replay(table("pool", rows))
+    found = replay([table("pool", rows)])
     assert found.disagreements == len(rows)
     assert len(found.warnings) < 10
 
@@ -163,12 +163,12 @@ def test_failed_allocations_and_checkouts_move_nothing():
         {"op": "alloc_failed", "size": LARGE},
         {"op": "checkout_failed", "total": LARGE, "free_remaining": 0},
     ]
-    found = replay(table("pool", rows))
+    found = replay([table("pool", rows)])
     assert (found.total, found.in_use.total(), found.failed) == (LARGE, 1, 1)
 
 
 def test_an_empty_pool_is_empty():
-    found = replay(table("pool", []))
+    found = replay([table("pool", [])])
     assert (found.total, found.alive, found.peak, found.last) == (0, 0, 0, None)
 
 
@@ -185,7 +185,7 @@ operations = st.sampled_from(["alloc", "checkout", "checkin", "free", "alloc_fai
     )
 )
 def test_figures_that_cannot_be_neither_raise_nor_hang(rows):
-    found = replay(table("pool", rows))
+    found = replay([table("pool", rows)])
     assert found.total >= found.in_use_bytes >= 0
 
 
@@ -203,7 +203,7 @@ HOSTILE_ROWS = st.fixed_dictionaries(
 
 def line_by_line(rows):
     with mock.patch.object(pool, "MOST_SIZES", 0):
-        return replay(rows)
+        return replay([rows])
 
 
 def told(found):
@@ -218,7 +218,7 @@ def told(found):
 @given(st.lists(HOSTILE_ROWS, max_size=120), st.integers(1, 20))
 def test_replaying_in_stretches_gives_what_replaying_line_by_line_gives(rows, repeat):
     frame = table("pool", [{"time": n * 0.25, **row} for n, row in enumerate(rows * repeat)])
-    assert told(replay(frame)) == told(line_by_line(frame))
+    assert told(replay([frame])) == told(line_by_line(frame))
 
 
 @given(st.lists(st.tuples(st.sampled_from("tgte"), st.integers(0, 3)), min_size=100, max_size=400), st.integers(0, 399))
@@ -232,7 +232,7 @@ def test_a_healthy_log_from_its_middle_on_is_replayed_in_stretches_as_line_by_li
         else:
             simple.evict(which)
     frame = table("pool", simple.rows[first:])
-    assert told(replay(frame)) == told(line_by_line(frame))
+    assert told(replay([frame])) == told(line_by_line(frame))
 
 
 def test_which_buffers_a_correction_takes_does_not_depend_on_how_the_lines_before_were_replayed():
@@ -241,4 +241,4 @@ def test_which_buffers_a_correction_takes_does_not_depend_on_how_the_lines_befor
     rows += [{"op": "checkin", "size": LARGE, "total": 20 * (2 * LARGE + MIDDLE + SMALL), "free_remaining": 1}]
     rows += [{"op": "checkout", "size": LARGE, "free_remaining": 60}]
     frame = table("pool", [{"time": n * 0.25, **row} for n, row in enumerate(rows)])
-    assert told(replay(frame)) == told(line_by_line(frame))
+    assert told(replay([frame])) == told(line_by_line(frame))
