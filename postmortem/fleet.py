@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import polars as pl
@@ -116,7 +117,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     clusters: list[Cluster]
 
 
-def figures(runs: Path) -> tuple[Fleet, pl.DataFrame]:
+def figures(runs: Path | BinaryIO) -> tuple[Fleet, pl.DataFrame]:
     """The fleet's figures and the table of runs, from `runs.parquet`."""
     frame = pl.read_parquet(runs).with_columns(
         machine=(pl.col("limit") / GIB).round().cast(pl.Int64) * GIB,

@@ -106,8 +106,8 @@ def read(streams: Sequence[Stream], parsers: Sequence[type[Parser]], profile: ob
             f"long tables are held in memory: the temporary folder does not take them ({spill.refused}); "
             "TMPDIR names another"
         )
-    lines_time = pl.concat(anchors).unique(["source", "line"]).sort("source", "line")
-    return Reading(tables, sources, lines_time, list(streams))
+    # Each chunk gives its own, in order of their lines.
+    return Reading(tables, sources, pl.concat(anchors), list(streams))
 
 
 def beginning(stream: Stream) -> pl.DataFrame:
@@ -338,9 +338,18 @@ def _head_of(lines: pl.DataFrame, name: str) -> Head:
 
 
 def _lines_without_time(found: Tables) -> np.ndarray:
-    frames = [frame for name in found.names() if (frame := found.get(name)) is not None]
-    numbers = [frame.filter(pl.col("time").is_null())["line"].to_numpy() for frame in frames]
-    return np.concatenate([np.empty(0, dtype=np.int64), *numbers])
+    """Lines whose neighbours' times will be needed: of rows that count from a start, some are enough."""
+    numbers = [np.empty(0, dtype=np.int64)]
+    for name in found.names():
+        rows = found.get(name)
+        assert rows is not None
+        rows = rows.filter(pl.col("time").is_null())
+        if "offset_ms" in rows.columns:
+            counted = pl.col("offset_ms").is_not_null()
+            numbers.append(rows.filter(counted)["line"].gather_every(_ANCHOR_EVERY).to_numpy())
+            rows = rows.filter(~counted)
+        numbers.append(rows["line"].to_numpy())
+    return np.concatenate(numbers)
 
 
 def _anchor_frame(lines: pl.DataFrame, source: int) -> pl.DataFrame:

@@ -261,7 +261,7 @@ class _Report:
             )
             found += [
                 PartitionLife(**row, attempt=examined.span.number, alive_at_end=alive and row["gpu_end"] is None)
-                for row in examined.replays.lives.select(names).iter_rows(named=True)
+                for row in examined.replays.lives.select(names).tail(_MOST_PARTITIONS).iter_rows(named=True)
             ]
         return found[-_MOST_PARTITIONS:]
 

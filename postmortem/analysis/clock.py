@@ -114,7 +114,11 @@ def _place_offsets(run: Run, notes: dict[int, str]) -> pl.DataFrame | LongTable:
 def _starts_from_neighbours(offsets: pl.DataFrame, lines_time: pl.DataFrame) -> pl.DataFrame:
     """For rows without a start line before them: the median of (neighbouring line's time - offset) a source."""
     rows = offsets.select("source", "line", "offset_ms").sort("line")
-    near = rows.join_asof(lines_time.sort("line"), on="line", by="source", strategy="nearest", check_sortedness=False)
+    dated = lines_time.sort("line").with_columns(beside="line")
+    near = rows.join_asof(dated, on="line", by="source", strategy="nearest", check_sortedness=False)
+    # Only some rows have a dated line just beside them; the others would tell a time of many lines away.
+    far = (pl.col("line") - pl.col("beside")).abs()
+    near = near.filter(far <= far.min().over("source"))
     guessed = (pl.col("time") - pl.duration(milliseconds=pl.col("offset_ms"))).median()
     return near.group_by("source").agg(guessed=guessed.cast(pl.Datetime("us", "UTC")))
 

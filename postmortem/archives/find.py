@@ -30,7 +30,7 @@ class Found:
 
 
 def find(
-    sources: Sequence[str], *, globs: Sequence[str] = (), limits: Limits | None = None, skip: Path | None = None
+    sources: Sequence[str], *, globs: Sequence[str] = (), limits: Limits | None = None, skip: str | None = None
 ) -> Found:
     """The runs in `sources` (directories, files, archives, globs, fsspec URLs), in a fixed order.
 
@@ -71,7 +71,7 @@ def _prefixes(sources: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _items(source: str, prefix: str, limits: Limits, skip: Path | None) -> Iterator[_Item]:
+def _items(source: str, prefix: str, limits: Limits, skip: str | None) -> Iterator[_Item]:
     for place, relative, why in files_below(source, skip):
         path = posixpath.join(prefix, relative)
         if why:

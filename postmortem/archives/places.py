@@ -22,28 +22,33 @@ def is_url(source: str) -> bool:
 
 
 def open_file(source: str) -> BinaryIO:
-    """The file's bytes. Raises OSError as the system or the store does, UsageError without fsspec."""
+    """The file's bytes. Raises OSError where the system or the store refuses, UsageError without fsspec."""
     if not is_url(source):
         return Path(source).open("rb")
     fsspec = _fsspec(source)
-    return cast(BinaryIO, fsspec.open(source, "rb").open())
+    try:
+        return cast(BinaryIO, fsspec.open(source, "rb").open())
+    except OSError:
+        raise
+    except Exception as error:  # each store has errors of its own, such as botocore's of missing credentials
+        raise OSError(str(error)) from error
 
 
-def files_below(source: str, skip: Path | None = None) -> Iterator[tuple[str, str, str | None]]:
+def files_below(source: str, skip: str | None = None) -> Iterator[tuple[str, str, str | None]]:
     """(place, path relative to the source's parent, why it is refused or None) of all files, in order of paths.
 
-    `skip` is a directory that is left out: the batch's own output. Raises NotFoundError where nothing is there.
+    `skip` is a directory or URL that is left out: the batch's own output. Raises NotFoundError where nothing is there.
     """
     if is_url(source):
-        yield from _objects_below(source)
+        yield from _objects_below(source, skip)
         return
-    path = Path(source)
+    path, left_out = Path(source), None if skip is None or is_url(skip) else Path(skip)
     if path.is_dir():
-        yield from _local_below(path, skip)
+        yield from _local_below(path, left_out)
     elif path.is_file():
         yield source, path.name, None
     else:
-        yield from _globbed(source, skip)
+        yield from _globbed(source, left_out)
 
 
 def _globbed(pattern: str, skip: Path | None) -> Iterator[tuple[str, str, str | None]]:
@@ -57,7 +62,9 @@ def _globbed(pattern: str, skip: Path | None) -> Iterator[tuple[str, str, str | 
             continue
         if Path(name).is_dir():
             whole.append(name)
-            yield from ((place, str(Path(name).parent / inner), why) for place, inner, why in files_below(name, skip))
+            yield from (
+                (place, str(Path(name).parent / inner), why) for place, inner, why in _local_below(Path(name), skip)
+            )
         else:
             yield name, name, None
 
@@ -91,22 +98,26 @@ def _why_not(path: Path, root: Path) -> str | None:
     return None
 
 
-def _objects_below(source: str) -> Iterator[tuple[str, str, str | None]]:
+def _objects_below(source: str, skip: str | None) -> Iterator[tuple[str, str, str | None]]:
     fsspec = _fsspec(source)
     try:
         store, path = fsspec.core.url_to_fs(source)
         listed = (
             [path] if source.startswith(("http://", "https://")) or store.isfile(path) else sorted(store.find(path))
         )
-    except (OSError, ValueError, ImportError) as error:
-        msg = f"{source}: cannot be listed ({error})"
+    except Exception as error:  # each store has errors of its own
+        msg = f"{source}: cannot be listed ({error or type(error).__name__})"
         raise InputError(msg) from error
     if not listed:
         msg = f"{source}: nothing is there; check the URL and your credentials"
         raise NotFoundError(msg)
     parent = str(path).rstrip("/").rpartition("/")[0]
-    for name in listed:
-        yield store.unstrip_protocol(name), str(name).removeprefix(parent).lstrip("/"), None
+    own = None
+    if skip is not None and skip.partition("://")[0] == source.partition("://")[0]:
+        own = f"{str(fsspec.core.url_to_fs(skip)[1]).rstrip('/')}/"
+    for name in map(str, listed):
+        if own is None or not name.startswith(own):
+            yield store.unstrip_protocol(name), name.removeprefix(parent).lstrip("/"), None
 
 
 def _fsspec(source: str) -> Any:  # noqa: ANN401 (fsspec has no types)

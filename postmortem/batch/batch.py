@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from postmortem.archives.find import Found
 from postmortem.archives.grouping import FoundRun, Refusal
@@ -12,6 +11,7 @@ from postmortem.batch.crew import Crew
 from postmortem.batch.pool import run_all
 from postmortem.batch.rows import failed_row
 from postmortem.batch.store import Store
+from postmortem.batch.target import target_of
 from postmortem.batch.work import Outcome, Settings, Task, base_row
 
 __all__ = ["Progress", "Tally", "run_batch"]
@@ -41,7 +41,7 @@ def run_batch(found: Found, settings: Settings, crew: Crew, progress: Progress =
 
     What is done is kept whatever ends the call: KeyboardInterrupt, a full disk, kill -9.
     """
-    store = Store(Path(settings.out))
+    store = Store(target_of(settings.out))
     tally = Tally(len(found.runs) + len(found.refused))
 
     def keep(outcome: Outcome) -> None:

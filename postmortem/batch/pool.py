@@ -9,7 +9,9 @@ from concurrent.futures import Future
 
 from postmortem.batch.crew import Crew
 from postmortem.batch.rows import failed_row
+from postmortem.batch.target import target_of
 from postmortem.batch.work import Outcome, Task, base_row, work
+from postmortem.errors import PostmortemError
 
 __all__ = ["run_all"]
 
@@ -120,8 +122,12 @@ def _outcome(future: Future[Outcome], task: Task, crew: Crew) -> Outcome | None:
 def _note(task: Task) -> Outcome | None:
     """What the worker's guard left behind."""
     try:
-        status, _, error = task.note.read_text(encoding="utf-8").partition("\t")
-        task.note.unlink()
-    except OSError:
+        target = target_of(task.settings.out)
+        said = target.read(task.note)
+    except PostmortemError:
         return None
+    if said is None:
+        return None
+    target.remove(task.note)
+    status, _, error = said.decode(errors="replace").partition("\t")
     return Outcome(task.run.run, base_row(task) | failed_row(status, error))

@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 __all__ = ["EXIT", "resident_bytes", "watched"]
@@ -29,8 +29,8 @@ def resident_bytes() -> int:
 
 
 @contextlib.contextmanager
-def watched(note: Path, timeout_s: float | None, memory_bytes: int | None) -> Generator[None]:
-    """Within it, the process ends when a bound is passed or its parent is gone; `note` then says why."""
+def watched(leave: Callable[[str], None], timeout_s: float | None, memory_bytes: int | None) -> Generator[None]:
+    """Within it, the process ends when a bound is passed or its parent is gone; `leave` is given the reason before."""
     over = threading.Event()
     parent = os.getppid()
 
@@ -38,10 +38,10 @@ def watched(note: Path, timeout_s: float | None, memory_bytes: int | None) -> Ge
         begun = time.monotonic()
         while not over.wait(_EVERY_S):
             if timeout_s is not None and time.monotonic() - begun > timeout_s:
-                _leave(note, f"timed_out\ttook longer than {timeout_s:g} s")
+                _leave(leave, f"timed_out\ttook longer than {timeout_s:g} s")
             if memory_bytes is not None and (used := resident_bytes()) > memory_bytes:
                 _leave(
-                    note,
+                    leave,
                     f"out_of_memory\ttook {used >> 20} MiB, more than the {memory_bytes >> 20} MiB that a run may take",
                 )
             if os.getppid() != parent:
@@ -54,7 +54,8 @@ def watched(note: Path, timeout_s: float | None, memory_bytes: int | None) -> Ge
         over.set()
 
 
-def _leave(note: Path, reason: str) -> None:
-    with contextlib.suppress(OSError):
-        note.write_text(reason, encoding="utf-8")
-    os._exit(EXIT)
+def _leave(leave: Callable[[str], None], reason: str) -> None:
+    try:
+        leave(reason)
+    finally:  # whatever the place of the note does: this process has passed its bounds
+        os._exit(EXIT)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import os
 import re
-from pathlib import Path
 from typing import BinaryIO, Literal
 
 import msgspec
@@ -17,6 +15,7 @@ from postmortem.archives.cursor import read_run
 from postmortem.archives.grouping import FoundRun
 from postmortem.archives.limits import Limits
 from postmortem.batch.rows import Row, failed_row, parts_rows, run_row
+from postmortem.batch.target import target_of
 from postmortem.batch.watch import watched
 from postmortem.errors import NoEvidenceError, PostmortemError
 
@@ -64,9 +63,9 @@ class Task:
         return hashlib.sha256(self.run.run.encode("utf-8", "replace")).hexdigest()[:12]
 
     @property
-    def note(self) -> Path:
-        """Where a worker that has to end says why."""
-        return Path(self.settings.out) / ".batch" / f"{self.key}.note"
+    def note(self) -> str:
+        """The file beside the results in which a worker that has to end says why."""
+        return f".batch/{self.key}.note"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,10 +91,15 @@ def base_row(task: Task) -> Row:
 
 def work(task: Task) -> Outcome:
     """Analyse one run. Gives a row whatever happens, unless the process itself dies."""
-    with watched(task.note, task.settings.timeout_s, task.settings.memory_bytes), contextlib.ExitStack() as files:
+    settings = task.settings
+
+    def leave(reason: str) -> None:
+        target_of(settings.out).write(task.note, reason.encode())
+
+    with watched(leave, settings.timeout_s, settings.memory_bytes), contextlib.ExitStack() as files:
         row = base_row(task)
         try:
-            streams = [files.enter_context(file) for file in read_run(task.run, task.settings.limits)]
+            streams = [files.enter_context(file) for file in read_run(task.run, settings.limits)]
             row["content"] = _content(task.run, streams)
             if row["content"] == task.known:
                 return Outcome(task.run.run, None)
@@ -156,21 +160,11 @@ def _write_report(task: Task, found: postmortem.Postmortem) -> str:
     """The run's page, written whole or not at all; the chart code stands once beside all of them."""
     from postmortem_reports import html, markdown  # noqa: PLC0415
 
-    folder = Path(task.settings.out) / "reports"
-    folder.mkdir(exist_ok=True)
-    _replace(folder / html.PLOTLY_FILE, html.plotly_source(), keep=True)
+    target = target_of(task.settings.out)
+    if not target.exists(f"reports/{html.PLOTLY_FILE}"):
+        target.write(f"reports/{html.PLOTLY_FILE}", html.plotly_source().encode())
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", task.run.name).strip("-.")[:60] or "run"
-    page = folder / f"{slug}-{task.key}.postmortem.html"
-    _replace(page, html.render(found.result, found.timeline, plotly_js="file", markdown=markdown.render(found.result)))
-    return f"reports/{page.name}"
-
-
-def _replace(path: Path, text: str, *, keep: bool = False) -> None:
-    if keep and path.exists():
-        return
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8", errors="replace")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    page = f"reports/{slug}-{task.key}.postmortem.html"
+    text = html.render(found.result, found.timeline, plotly_js="file", markdown=markdown.render(found.result))
+    target.write(page, text.encode(errors="replace"))
+    return page

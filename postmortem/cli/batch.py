@@ -35,8 +35,8 @@ def batch(
     ],
     *,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Where tables, index.html and reports go.")
-    ] = Path("postmortem-batch"),
+        str, typer.Option("--out", "-o", metavar="DIR", help="Where tables, index.html and reports go; a URL too.")
+    ] = "postmortem-batch",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be a run, and why; analyse nothing.")
     ] = False,
@@ -80,15 +80,17 @@ def batch(
         msg = f"--format: {formats!r} is not known; batch prints only json (tables and index.html are always written)"
         raise UsageError(msg)
     from postmortem.archives.find import explain, find  # noqa: PLC0415 (polars loads only when there is work)
+    from postmortem.archives.places import is_url  # noqa: PLC0415
 
-    found = find(sources, globs=run_glob or [], skip=out.resolve())
+    out = out if is_url(out) else str(Path(out).resolve())
+    found = find(sources, globs=run_glob or [], skip=out)
     if dry_run:
         emit("\n".join(map(_visible, explain(found))) + "\n")
         return 0
     from postmortem.batch.work import Settings  # noqa: PLC0415
 
     settings = Settings(
-        out=str(out.resolve()),
+        out=out,
         limit=options.size("--limit", limit),
         budget=options.size("--budget", budget),
         profile=str(options.profile(profile)) if profile else None,
@@ -148,18 +150,21 @@ def _with_share(settings: Settings, crew: Crew) -> Settings:
 
 def _write_page(settings: Settings) -> bytes:
     """index.html, and the fleet's figures as JSON."""
+    import io  # noqa: PLC0415
+
     import msgspec  # noqa: PLC0415
 
     from postmortem import fleet  # noqa: PLC0415
-    from postmortem.batch.store import replace  # noqa: PLC0415
+    from postmortem.batch.store import RUNS_FILE  # noqa: PLC0415
+    from postmortem.batch.target import target_of  # noqa: PLC0415
     from postmortem_reports import fleet as page  # noqa: PLC0415
 
-    runs = Path(settings.out) / "runs.parquet"
-    if not runs.exists():
+    target = target_of(settings.out)
+    runs = target.read(RUNS_FILE)
+    if runs is None:
         return b"{}\n"
-    figures, table = fleet.figures(runs)
-    text = page.render(figures, table)
-    replace(Path(settings.out) / "index.html", lambda part: part.write_text(text, encoding="utf-8", errors="replace"))
+    figures, table = fleet.figures(io.BytesIO(runs))
+    target.write("index.html", page.render(figures, table).encode(errors="replace"))
     return msgspec.json.encode(figures) + b"\n"
 
 

@@ -4,6 +4,7 @@ import concurrent.futures
 import dataclasses
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -24,7 +25,8 @@ from postmortem.batch.batch import Tally, run_batch
 from postmortem.batch.cluster import Cluster
 from postmortem.batch.crew import Processes
 from postmortem.batch.rows import PARTS, RUNS
-from postmortem.batch.store import Store, replace
+from postmortem.batch.store import Store
+from postmortem.batch.target import Folder
 from postmortem.batch.work import Outcome, Settings, Task, work
 from postmortem.errors import InputError, UsageError
 
@@ -241,23 +243,42 @@ def test_a_cluster_without_dask_gives_a_hint(monkeypatch: pytest.MonkeyPatch):
         Cluster("tcp://scheduler:8786")
 
 
-def test_a_full_disk_ends_the_batch_with_advice_and_keeps_what_was_there(result: Path):
-    before = (result / "runs.parquet").read_bytes()
+def test_a_full_disk_ends_the_batch_with_advice_and_keeps_what_was_there(tmp_path: Path):
+    source, out = tmp_path / "runs", tmp_path / "out"
+    run(source / "one")
+    done(source, out)
+    before = (out / "runs.parquet").read_bytes()
+    run(source / "two")
+    command = [*COMMAND, str(source), "--out", str(out), "--reports", "none"]
+    # A disk that takes no more than 64 bytes a file.
+    full = subprocess.run(["prlimit", "--fsize=64", *command], capture_output=True, text=True, check=False)
+    assert full.returncode == 2
+    assert f"{out}: cannot be written (File too large)" in full.stderr
+    assert "call again" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert (out / "runs.parquet").read_bytes() == before
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "1 analysed, 1 unchanged" in again.stderr
 
-    def full(_: Path) -> None:
-        message = "No space left on device (os error 28)"
-        raise pl.exceptions.ComputeError(message)
 
-    with pytest.raises(InputError, match=r"No space left.*call again"):
-        replace(result / "runs.parquet", full)
-    assert (result / "runs.parquet").read_bytes() == before
-    assert not list(result.glob(".*.part"))
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(tmp_path: Path):
+    target = Folder(tmp_path)
+    target.write("runs.parquet", b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+    try:
+        with pytest.raises(InputError, match=r"File too large.*call again"):
+            target.write("runs.parquet", bytes(2 << 20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert target.read("runs.parquet") == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["runs.parquet"]
 
 
 def test_two_batches_do_not_write_into_one_folder(tmp_path: Path):
-    store = Store(tmp_path / "out")
+    store = Store(Folder(tmp_path / "out"))
     with pytest.raises(UsageError, match="another batch"):
-        Store(tmp_path / "out")
+        Store(Folder(tmp_path / "out"))
     store.close()
 
 

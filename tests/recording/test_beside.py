@@ -28,34 +28,10 @@ def test_the_copy_is_equal_to_the_run_directory(tmp_path):
     assert _files(copy) == _files(run)
 
 
-@pytest.fixture
-def bucket():
-    moto = pytest.importorskip("moto.server")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    store = fsspec.filesystem(
-        "s3", key="testing", secret="testing", endpoint_url=endpoint, skip_instance_cache=True, use_listings_cache=False
-    )
-    store.mkdir("runs")
-    yield (
-        store,
-        {
-            **os.environ,
-            "FSSPEC_S3_ENDPOINT_URL": endpoint,
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "NO_PROXY": "127.0.0.1",
-        },
-    )
-    server.stop()
-
-
 def test_the_copy_can_be_in_an_object_store(tmp_path, bucket):
     store, variables = bucket
     run = tmp_path / "run"
+    store.mkdir("runs")
     command = [*RECORD, "-o", str(run), "--sync", "s3://runs/7", "--", "sh", "-c", "echo one; sleep 0.5; echo two"]
     subprocess.run(command, check=True, timeout=60, env=variables)
     names = sorted(file.removeprefix("runs/7/") for file in store.find("runs/7"))
