@@ -26,8 +26,9 @@ $(VENV)/.made: $(UV)
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.made requirements/run.txt pyproject.toml
-	$(UV) pip install --quiet --python $(VENV) --require-hashes -r requirements/run.txt
+	$(UV) pip install --quiet --compile-bytecode --python $(VENV) --require-hashes -r requirements/run.txt
 	$(UV) pip install --quiet --python $(VENV) --no-deps -e .
+	$(BIN)/python -m compileall -q postmortem parsers reports
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements/dev.txt

@@ -8,9 +8,10 @@ import polars as pl
 from postmortem.run import Run
 from postmortem.spill import LongTable
 
-__all__ = ["Span", "cut", "spans"]
+__all__ = ["LEAD", "Span", "cut", "spans"]
 
-_LEAD = dt.timedelta(seconds=2)  # a wrapper's lines come just before the daemon's first one
+LEAD = dt.timedelta(seconds=2)
+"""A wrapper's lines come just before the daemon's first one."""
 _OF_ALL = {"marks", "tasks"}  # of the run as a whole: neither is cut
 _FAR = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 
@@ -50,8 +51,8 @@ def cut(run: Run, span: Span) -> Run:
     if span.start is None:
         return run
     # The first attempt also owns what came before the daemon's first line: probes, stated limits, samples.
-    low = dt.datetime.min.replace(tzinfo=dt.UTC) if span.number == 1 else span.start - _LEAD
-    high = span.end - _LEAD if span.end is not None else _FAR
+    low = dt.datetime.min.replace(tzinfo=dt.UTC) if span.number == 1 else span.start - LEAD
+    high = span.end - LEAD if span.end is not None else _FAR
     inside = pl.col("time").is_between(low, high, closed="left")
     if span.end is None:
         inside = inside | pl.col("time").is_null()

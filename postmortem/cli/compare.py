@@ -14,7 +14,10 @@ _FORMATS = ("text", "md", "json", "html")
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="A run, or a result that --format json wrote.")],
+    a: Annotated[
+        str,
+        typer.Argument(metavar="A", help="A run, one attempt of it (run.log#2), or a result that --format json wrote."),
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The run to compare with it.")],
     *,
     kind: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, md, json or html.")] = "text",

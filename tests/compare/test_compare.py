@@ -31,6 +31,29 @@ def test_a_run_and_its_compressed_copy_do_not_differ(tmp_path: Path):
     assert made.answer.startswith("No difference")
 
 
+STARTS = "2026-03-19T{:02d}:00:00Z  INFO cuzk_daemon: cuzk-daemon starting\n"
+BUDGET = "2026-03-19T{:02d}:00:01Z  INFO cuzk_core::engine: memory budget initialized total_budget_gib={}\n"
+
+
+def test_the_attempts_of_one_run_are_compared_by_their_numbers(tmp_path: Path):
+    log = tmp_path / "ladder.log"
+    log.write_text("".join(STARTS.format(at) + BUDGET.format(at, gib) for at, gib in ((2, 331), (3, 300), (4, 270))))
+    first, third = load(f"{log}#1"), load(f"{log}#3")
+    assert (first.name, third.name) == ("ladder.log, attempt 1", "ladder.log, attempt 3")
+    budgets = {one.what: (one.a, one.b, one.beyond) for one in compare(first.result, third.result).differences}
+    (_, was, _), (_, now, _), beyond = budgets["Budget"]
+    assert (was, now, beyond) == (331 << 30, 270 << 30, True)
+    assert compare(load(f"{log}#2").result, load(f"{log}#2").result).same
+    with pytest.raises(InputError, match="has 3 attempts"):
+        load(f"{log}#4")
+
+
+def test_a_file_whose_name_looks_like_an_attempt_is_itself(tmp_path: Path):
+    log = tmp_path / "run.log#2"
+    log.write_text(STARTS.format(2))
+    assert load(str(log)).result.attempts[0].number == 1
+
+
 def test_a_run_and_its_result_file_do_not_differ(sides, tmp_path: Path):
     (tmp_path / "r.json").write_text(postmortem.Postmortem(sides[0].result, sides[0].timeline).to_json())
     assert compare(sides[0].result, load(str(tmp_path / "r.json")).result).same
