@@ -36,6 +36,15 @@ def make(folder: Path, number: int, chance: random.Random) -> None:
         (folder / "exit.txt").write_text(f"{end:%Y-%m-%dT%H:%M:%SZ} exit code 0\n")
 
 
+def many(folder: Path, count: int, seed: int = 1) -> Path:
+    """So many runs below `folder`, which is left as it is when it is there."""
+    if not folder.exists():
+        chance = random.Random(seed)
+        for number in range(count):
+            make(folder / f"day-{number // 100:03d}" / f"run-{number:05d}", number, chance)
+    return folder
+
+
 def main() -> None:
     """Write the runs."""
     wanted = argparse.ArgumentParser(description=__doc__)
@@ -43,9 +52,7 @@ def main() -> None:
     wanted.add_argument("--runs", type=int, default=1000)
     wanted.add_argument("--seed", type=int, default=1)
     given = wanted.parse_args()
-    chance = random.Random(given.seed)
-    for number in range(given.runs):
-        make(given.folder / f"day-{number // 100:03d}" / f"run-{number:05d}", number, chance)
+    many(given.folder, given.runs, given.seed)
 
 
 if __name__ == "__main__":

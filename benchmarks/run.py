@@ -154,7 +154,10 @@ def _groups(folder: Path, mib: int) -> dict[str, dict[str, list[str]]]:
     starts = {"import polars, numpy": [sys.executable, "-c", "import polars, numpy; polars.DataFrame"]}
     starts["analyze of 1 MB"] = _analyze(small, "--format", "json", "-o", answer)
     starts["postmortem --help"] = [sys.executable, "-m", "postmortem", "--help"]
-    sizes = {f"{n} MiB": [*read, str(_input(folder, f"plain-{n}.log", n))] for n in (mib // 8, mib // 2, mib, 2 * mib)}
+    sizes = {
+        f"analyze of {n} MiB": _analyze(_input(folder, f"plain-{n}.log", n), "--format", "html", "-o", page)
+        for n in (mib // 8, mib, 4 * mib, 8 * mib)
+    }
     return {
         f"Reading, {mib} MiB plain, 35 % of interest": reading,
         "Share of interest": shares,

@@ -40,6 +40,17 @@ _ANY_RULE = pl.any_horizontal(
 )
 _BLANK_AFTER = r"^(?:Caused by:|note: run with `RUST_BACKTRACE)"
 _CLIENT_REACH = 4
+_FEW, _SHORT = 100, 500  # messages, bytes
+
+
+def _ruled(messages: pl.Series) -> pl.Series:
+    """Which messages some rule matches."""
+    lengths = messages.str.len_bytes().max()
+    if len(messages) <= _FEW and isinstance(lengths, int) and lengths <= _SHORT:
+        # Rust would compile all rules anew for them, which takes far longer than Python's way with a few lines.
+        rules = [rule.pattern for rule in (*RULES, *KILLER_RULES)]
+        return pl.Series([any(rule.search(text) for rule in rules) for text in messages], dtype=pl.Boolean)
+    return messages.to_frame("message").select(_ANY_RULE).to_series()
 
 
 def _hits(lines: pl.DataFrame) -> pl.DataFrame:
@@ -49,7 +60,7 @@ def _hits(lines: pl.DataFrame) -> pl.DataFrame:
     # Heads and shippers' dress come off; a tracing line's level and target stay, and so it matches nothing.
     dressed = undress(rough).filter(pl.col("dress").is_in(["syslog", "stamped", "dmesg"]) | pl.col("dress").is_null())
     both = pl.concat([plain, dressed.select(plain.columns)])
-    hit = both.filter(_ANY_RULE)
+    hit = both.filter(_ruled(both["message"]))
     # Where both readings match, the one that knows the time says more.
     ranked = hit.with_columns(pl.col("time").is_not_null().alias("timed")).sort("line", "timed", maintain_order=True)
     return ranked.unique("line", keep="last", maintain_order=True).drop("timed")

@@ -10,6 +10,7 @@ constants between the values.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import polars as pl
@@ -32,8 +33,16 @@ class Sweeper:
     """One profile's events, for one stream. May be used in several threads at once."""
 
     def __init__(self, profile: Profile, source: int) -> None:
-        self._plain = _DressSweeper(PLAIN, profile, source)
-        self._coloured = _DressSweeper(COLOURED, profile, source)
+        self._profile, self._source = profile, source
+
+    # Made when a line asks for it: many streams hold no record at all, and to build one takes 20 ms.
+    @functools.cached_property
+    def _plain(self) -> _DressSweeper:
+        return _DressSweeper(PLAIN, self._profile, self._source)
+
+    @functools.cached_property
+    def _coloured(self) -> _DressSweeper:
+        return _DressSweeper(COLOURED, self._profile, self._source)
 
     def sweep(self, lines: pl.DataFrame, clean: Callable[[pl.Series], pl.Series] | None) -> Swept | None:
         """Settle what can be settled of `lines`; None where records over several lines need their neighbours."""
@@ -42,8 +51,9 @@ class Sweeper:
         left: list[pl.DataFrame] = []
         if clean is not None:
             coloured = lines["text"].str.contains(COLOURED.head)
-            found, unread = self._coloured.read(_only(lines, coloured))
-            frames, left = found, [_cleaned(unread, clean)]
+            if coloured.any():
+                frames, unread = self._coloured.read(_only(lines, coloured))
+                left = [_cleaned(unread, clean)]
             plain = _cleaned_where_needed(_only(lines, sure), clean)
             sure = sure | coloured
         else:
@@ -53,9 +63,11 @@ class Sweeper:
             others = _cleaned(others, clean)
         if others["text"].str.contains(_PRETTY).any():
             return None
-        found, unread = self._plain.read(plain)
-        rest = pl.concat([others, *left, unread])
-        return Swept([*frames, *found], sure, rest.sort("line") if rest.height > others.height else rest)
+        if plain.height:
+            found, unread = self._plain.read(plain)
+            frames, left = [*frames, *found], [*left, unread]
+        rest = pl.concat([others, *left])
+        return Swept(frames, sure, rest.sort("line") if rest.height > others.height else rest)
 
 
 class _DressSweeper:

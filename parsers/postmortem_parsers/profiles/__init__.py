@@ -6,6 +6,7 @@ tests. Sizes are written in GiB (2^30 bytes) here and given out in bytes.
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Sequence
 from importlib import resources
@@ -212,10 +213,11 @@ class Profile(_Strict, frozen=True, kw_only=True):
         return circuit_unit({**self.model.aliases, **self.model.proof_kinds}) if name == "circuit" else UNITS[name]
 
 
-def names() -> list[str]:
+@functools.cache
+def names() -> tuple[str, ...]:
     """The profiles that are shipped, the project's own daemon first."""
     found = sorted(file.name.removesuffix(".toml") for file in _shipped() if file.name.endswith(".toml"))
-    return sorted(found, key=lambda name: name != _FIRST)
+    return tuple(sorted(found, key=lambda name: name != _FIRST))
 
 
 def load(name_or_path: str = "cuzk") -> Profile:
@@ -224,10 +226,14 @@ def load(name_or_path: str = "cuzk") -> Profile:
     Raises UsageError that names the file, the key and what to write instead.
     """
     if name_or_path in names():
-        text, shown = (resources.files(__name__) / f"{name_or_path}.toml").read_text("utf-8"), name_or_path
-    else:
-        text, shown = _read(name_or_path), name_or_path
-    return _checked(_parsed(text, shown), shown)
+        return _shipped_profile(name_or_path)
+    return _checked(_parsed(_read(name_or_path), name_or_path), name_or_path)
+
+
+@functools.cache
+def _shipped_profile(name: str) -> Profile:
+    text = (resources.files(__name__) / f"{name}.toml").read_text("utf-8")
+    return _checked(_parsed(text, name), name)
 
 
 def combined(profiles: Sequence[Profile]) -> Profile:

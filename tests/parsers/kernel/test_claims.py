@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from postmortem_parsers import exits
 from postmortem_parsers.exits import ExitsParser
 from postmortem_parsers.host import HostParser
 from postmortem_parsers.interface import Context
@@ -150,3 +151,15 @@ def test_empty_input_gives_empty_tables():
         lines, context = frame("").head(0), Context(0, "x", None)
         assert parser.claim(lines, context).len() == 0
         assert parser.parse(lines, context).names() == []
+
+
+def test_a_few_lines_go_through_the_same_rules_as_many(monkeypatch: pytest.MonkeyPatch):
+    files = [*FIXTURES.rglob("*.log"), *FIXTURES.parent.rglob("run.log")]
+    texts = [text for file in files for text in file.read_text(errors="replace").splitlines()[:2000]]
+    texts = [text for text in texts if len(text) < 400]
+    assert len(texts) > 1000
+    messages = [pl.Series("message", texts[at : at + 100]) for at in range(0, len(texts), 100)]
+    few = [exits._ruled(some) for some in messages]
+    monkeypatch.setattr(exits, "_FEW", 0)
+    assert [exits._ruled(some).to_list() for some in messages] == [some.to_list() for some in few]
+    assert any(some.any() for some in few)
