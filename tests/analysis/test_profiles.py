@@ -57,7 +57,7 @@ def test_each_profile_knows_its_own_samples(name):
 
 def test_the_projects_own_daemon_comes_first():
     assert names()[0] == "cuzk"
-    assert names()[1:] == sorted(names()[1:])
+    assert list(names()[1:]) == sorted(names()[1:])
 
 
 def test_a_run_uses_every_profile_that_knows_a_line_of_it_in_a_fixed_order():
