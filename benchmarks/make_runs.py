@@ -33,7 +33,9 @@ def make(folder: Path, number: int, chance: random.Random) -> None:
             f"total-vm:{rss * 2}kB, anon-rss:{rss}kB, file-rss:1024kB, shmem-rss:0kB, UID:0 pgtables:90000kB oom_score_adj:0\n"
         )
     else:
-        (folder / "exit.txt").write_text(f"{end:%Y-%m-%dT%H:%M:%SZ} exit code 0\n")
+        (folder / "exit.txt").write_text(
+            f"cmd=cuzk --config cuzk.toml\nexit_status=0\nsignal=0\nended={end:%Y-%m-%dT%H:%M:%SZ}\n"
+        )
 
 
 def many(folder: Path, count: int, seed: int = 1) -> Path:

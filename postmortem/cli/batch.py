@@ -82,6 +82,7 @@ def batch(
     from postmortem.archives.find import explain, find  # noqa: PLC0415 (polars loads only when there is work)
     from postmortem.archives.places import is_url  # noqa: PLC0415
 
+    out = out.removeprefix("file://")
     out = out if is_url(out) else str(Path(out).resolve())
     found = find(sources, globs=run_glob or [], skip=out)
     if dry_run:

@@ -75,6 +75,8 @@ def _headline(fleet: Fleet) -> str:
     if not fleet.memory_deaths:
         return f"None of {fleet.analysed:,} runs died of memory"
     cause, count = next(iter(fleet.causes.items()))
+    if len(fleet.causes) == 1 and cause == "inconclusive":
+        return f"{fleet.memory_deaths:,} of {fleet.analysed:,} runs died of memory; why, their evidence does not decide"
     most = f"most often: {KINDS[cause]} ({count:,})" if len(fleet.causes) > 1 else f"all of one cause: {KINDS[cause]}"
     return f"{fleet.memory_deaths:,} of {fleet.analysed:,} runs died of memory, {most}"
 

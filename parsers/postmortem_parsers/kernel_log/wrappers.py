@@ -86,6 +86,8 @@ def _from_json(frame: pl.DataFrame) -> pl.DataFrame:
     looks = pl.col("text").str.contains(r"^\s*\{.*\}\s*$") & pl.col("text").str.contains(
         r'"(?:MESSAGE|log|message|msg|Message)"'
     )
+    if not frame.select(looks.any()).item():
+        return frame
     decoded = pl.when(looks).then(pl.col("text")).map_elements(_decode, return_dtype=_DECODED, skip_nulls=True)
     frame = frame.with_columns(decoded.alias("json")).with_columns(
         pl.col("json").struct.field("inner").alias("inner"),
