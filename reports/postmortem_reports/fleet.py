@@ -27,7 +27,7 @@ _STATIC_ROWS = 200
 _KEY = re.compile(r"reports/(.*)-([0-9a-f]{12})\.postmortem\.html\Z")
 _NAME_LONGEST = 80
 
-KINDS: dict[str, str] = {**words.HOWS, **words.CAUSES}
+KINDS: dict[str, str] = {**words.HOWS, **words.CAUSES, "inconclusive": "death by memory, cause undecided"}
 """What a run is counted as: the cause of a death by memory, else its ending."""
 
 STATUSES = {

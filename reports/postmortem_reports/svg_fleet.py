@@ -19,6 +19,7 @@ _TONES = {
     "leak": "leak",
     "working_set": "working",
     "neighbour": "neighbour",
+    "inconclusive": "undecided",
     "host_oom": "host",
     "finished": "calm",
     "stopped": "calm",

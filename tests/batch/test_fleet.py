@@ -122,4 +122,6 @@ def test_a_hundred_thousand_runs_stay_under_ten_megabytes(tmp_path: Path):
 
 def test_a_fleet_whose_deaths_are_all_undecided_names_no_cause(tmp_path: Path):
     fleet, frame = figures(table(tmp_path / "r.parquet", [death(10, cause="inconclusive")]))
-    assert "1 of 1 runs died of memory; why, their evidence does not decide" in render(fleet, frame)
+    page = render(fleet, frame)
+    assert "1 of 1 runs died of memory; why, their evidence does not decide" in page
+    assert "Death by memory, cause undecided" in page.split('aria-label="Legend"')[1].split("</ul>")[0]
