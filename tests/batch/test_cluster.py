@@ -18,10 +18,15 @@ from postmortem.batch.work import Settings
 
 @pytest.fixture(scope="module")
 def scheduler():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
-    ) as cluster:
-        yield cluster
+    before = dict(os.environ)
+    try:
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        ) as cluster:
+            yield cluster
+    finally:  # dask sets what it wants its workers to have, and leaves it to the tests after these
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def frame(out: Path) -> pl.DataFrame:
