@@ -9,7 +9,7 @@ import polars as pl
 
 from postmortem.model import MemoryModel
 from postmortem.schema import TABLES, empty
-from postmortem.spill import LongTable
+from postmortem.spill import LongTable, between
 
 __all__ = ["Excerpts", "Options", "Run", "SourceFacts"]
 
@@ -123,22 +123,15 @@ class Run:
     def inside_window(self) -> "Run":
         """The run between `options.since` and `until`; rows that no clock could place stay. For placed tables only."""
         since, until = self.options.since, self.options.until
-        inside = pl.lit(value=True)
-        if since is not None:
-            inside &= pl.col("time") >= since
-        if until is not None:
-            inside &= pl.col("time") <= until
-        inside |= pl.col("time").is_null()
         after = None if until is None else until + dt.timedelta(microseconds=1)
-
-        def cut(frame: pl.DataFrame | LongTable) -> pl.DataFrame | LongTable:
-            if isinstance(frame, LongTable):
-                return frame.between(since, after, undated=True)
-            return frame.filter(inside)
-
         # Task tables belong to their kill reports, whatever their own stamps say.
-        tables = {name: frame if name == "tasks" else cut(frame) for name, frame in self.tables.items()}
-        return dataclasses.replace(self, tables=tables, lines_time=self.lines_time.filter(inside))
+        tables = {
+            name: frame if name == "tasks" else between(frame, since, after, undated=True)
+            for name, frame in self.tables.items()
+        }
+        lines_time = between(self.lines_time, since, after, undated=True)
+        assert isinstance(lines_time, pl.DataFrame)
+        return dataclasses.replace(self, tables=tables, lines_time=lines_time)
 
     def with_tables(self, tables: Mapping[str, pl.DataFrame | LongTable]) -> "Run":
         """The same run with some tables replaced."""

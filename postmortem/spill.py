@@ -18,7 +18,7 @@ import polars as pl
 
 from postmortem.schema import empty
 
-__all__ = ["Gathering", "LongTable", "Piece", "Spill"]
+__all__ = ["Gathering", "LongTable", "Piece", "Spill", "between"]
 
 _PIECE_ROWS = 1 << 18
 """Rows that a table has before they leave memory: with all its columns, some 40 MiB."""
@@ -121,7 +121,7 @@ class LongTable:
             wanted = columns if columns is None or "time" in columns or not windowed else [*columns, "time"]
             frame = self.spill.get(piece, wanted)
             if windowed:
-                frame = frame.filter(self._inside())
+                frame = frame.filter(_inside(self.low, self.high, undated=self.undated))
             if frame.height:
                 yield frame.select(columns) if columns is not None else frame
 
@@ -148,14 +148,23 @@ class LongTable:
     def _touches(self, first: dt.datetime, last: dt.datetime) -> bool:
         return (self.low is None or last >= self.low) and (self.high is None or first < self.high)
 
-    def _inside(self) -> pl.Expr:
-        inside = pl.lit(value=True)
-        if self.low is not None:
-            inside &= pl.col("time") >= self.low
-        if self.high is not None:
-            inside &= pl.col("time") < self.high
-        inside = inside & pl.col("time").is_not_null()
-        return inside | pl.col("time").is_null() if self.undated else inside
+
+def between(
+    table: pl.DataFrame | LongTable, low: dt.datetime | None, high: dt.datetime | None, *, undated: bool
+) -> pl.DataFrame | LongTable:
+    """A table of either kind without the rows outside of [low, high), and without those that have no time if so said."""
+    if isinstance(table, LongTable):
+        return table.between(low, high, undated=undated)
+    return table.filter(_inside(low, high, undated=undated))
+
+
+def _inside(low: dt.datetime | None, high: dt.datetime | None, *, undated: bool) -> pl.Expr:
+    inside = pl.col("time").is_not_null()
+    if low is not None:
+        inside &= pl.col("time") >= low
+    if high is not None:
+        inside &= pl.col("time") < high
+    return inside | pl.col("time").is_null() if undated else inside
 
 
 class Gathering:

@@ -6,14 +6,13 @@ import datetime as dt
 import polars as pl
 
 from postmortem.run import Run
-from postmortem.spill import LongTable
+from postmortem.spill import between
 
 __all__ = ["LEAD", "Span", "cut", "spans"]
 
 LEAD = dt.timedelta(seconds=2)
 """A wrapper's lines come just before the daemon's first one."""
 _OF_ALL = {"marks", "tasks"}  # of the run as a whole: neither is cut
-_FAR = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,16 +50,7 @@ def cut(run: Run, span: Span) -> Run:
     if span.start is None:
         return run
     # The first attempt also owns what came before the daemon's first line: probes, stated limits, samples.
-    low = dt.datetime.min.replace(tzinfo=dt.UTC) if span.number == 1 else span.start - LEAD
-    high = span.end - LEAD if span.end is not None else _FAR
-    inside = pl.col("time").is_between(low, high, closed="left")
-    if span.end is None:
-        inside = inside | pl.col("time").is_null()
-    tables: dict[str, pl.DataFrame | LongTable] = {}
-    for name in run.tables.keys() - _OF_ALL:
-        frame = run.tables[name]
-        if isinstance(frame, LongTable):
-            tables[name] = frame.between(low, high, undated=span.end is None)
-        else:
-            tables[name] = frame.filter(inside)
-    return run.with_tables(tables)
+    low = None if span.number == 1 else span.start - LEAD
+    high = None if span.end is None else span.end - LEAD
+    kept = run.tables.keys() - _OF_ALL
+    return run.with_tables({name: between(run.tables[name], low, high, undated=span.end is None) for name in kept})

@@ -99,7 +99,11 @@ def _place_offsets(run: Run, notes: dict[int, str]) -> pl.DataFrame | LongTable:
     )
     for source in offsets["source"].unique():
         notes[source] = "UTC; TIMELINE offsets counted from `starting cuzk engine` (± 1 ms)"
-    guessed = _starts_from_neighbours(offsets, run.lines_time)
+    first = starts.group_by("source").agg(first=pl.col("line").min())
+    early = offsets.join(first, on="source", how="left").filter(
+        pl.col("line") < pl.col("first").fill_null(pl.col("line") + 1)
+    )
+    guessed = _starts_from_neighbours(offsets if early.height else offsets.clear(), run.lines_time)
 
     def place(rows: pl.DataFrame) -> pl.DataFrame:
         placed = rows.sort("line").join_asof(starts, on="line", by="source", check_sortedness=False)
@@ -255,10 +259,10 @@ def _place_daemon_uptimes(run: Run, name: str) -> pl.DataFrame | LongTable:
     rows = run.table(name).sort("source", "line")
     falls = (pl.col("uptime_s") < pl.col("uptime_s").forward_fill().shift(1)).fill_null(value=False).cast(pl.Int64)
     number = falls.cum_sum().over("source")
-    table = pl.DataFrame({"number": range(len(starts)), "start": starts}, schema_overrides={"number": pl.Int64})
+    numbered = pl.DataFrame({"number": range(len(starts)), "start": starts}, schema_overrides={"number": pl.Int64})
     return (
         rows.with_columns(number=number.clip(0, len(starts) - 1))
-        .join(table, on="number", how="left", maintain_order="left")
+        .join(numbered, on="number", how="left", maintain_order="left")
         .with_columns(
             time=pl.coalesce(
                 "time", pl.col("start") + pl.duration(microseconds=(pl.col("uptime_s") * 1e6).cast(pl.Int64))
